@@ -1,0 +1,36 @@
+# ascend-compat: `make demo` and `make test` need only Python 3.10+, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench docs clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(STAMP) ## create .venv with everything the project needs
+
+demo: $(STAMP) ## build the database and check real job files
+	@BIN=$(BIN) sh docs/demo.sh
+
+test: $(STAMP) ## run all tests
+	$(BIN)/python -m pytest -n auto
+
+check: $(STAMP) ## format, lint, types, data lint, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/ascend-compat matrix lint
+
+bench: $(STAMP) ## measure (ratios within one run)
+	$(BIN)/python -m pytest tests/bench --override-ini addopts= -q
+
+clean: ## remove what was made here
+	rm -rf $(VENV) build dist site *.egg-info

@@ -1,0 +1,3 @@
+from ascend_compat.cli.main import run
+
+run()

@@ -1,0 +1,75 @@
+"""The command line: a group that imports a command's module only when that command runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from ascend_compat._version import __version__
+from ascend_compat.errors import CompatError
+
+# command -> (module, attribute, one line of help); the module is imported when the command is used
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "check": ("ascend_compat.cli.check", "check", "Check job files, or names, against the matrix."),
+    "diff": ("ascend_compat.cli.query", "diff", "What changed between two releases."),
+    "doctor": ("ascend_compat.cli.stack", "doctor", "What is wrong with this host."),
+    "conflicts": ("ascend_compat.cli.query", "conflicts", "Cells where two sources differ."),
+    "explain": ("ascend_compat.cli.explain", "explain", "The page of a finding's code, offline."),
+    "facts": ("ascend_compat.cli.facts", "facts", "What was understood of job files, line by line."),
+    "history": ("ascend_compat.cli.query", "history", "Since when and until when a model is supported."),
+    "list": ("ascend_compat.cli.query", "list_", "List models, frameworks, features, releases, products."),
+    "matrix": ("ascend_compat.cli.matrix", "matrix", "Build, lint and import the matrix."),
+    "plan": ("ascend_compat.cli.plan", "plan", "Legal layouts of a model on a number of devices."),
+    "rules": ("ascend_compat.cli.rules", "rules", "List, show and test the rules."),
+    "show": ("ascend_compat.cli.query", "show", "Everything known of a model, framework, feature or release."),
+    "sql": ("ascend_compat.cli.query", "sql", "Read-only SQL over the matrix."),
+    "stack": ("ascend_compat.cli.stack", "stack", "Check a software stack, or suggest one."),
+}
+
+
+class LazyGroup(click.Group):
+    """Lists every command, imports one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        entry = COMMANDS.get(name)
+        if entry is None:
+            return None
+        command = getattr(importlib.import_module(entry[0]), entry[1])
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][2]) for name in sorted(COMMANDS)])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ascend-compat")
+def main() -> None:
+    """Will this training job run on Ascend NPUs? Ask before the queue does."""
+
+
+def run() -> None:
+    """Entry point of the console script: errors become one sentence and an exit code."""
+    try:
+        main(standalone_mode=False)
+    except CompatError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.Abort:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+    except Exception as error:
+        click.echo(f"internal error: {type(error).__name__}: {error} (please report this)", err=True)
+        sys.exit(3)
