@@ -1,0 +1,266 @@
+"""Rules as SQL: which of a framework's rules a batch of jobs breaks, in one statement.
+
+A rule breaks when its ``when`` is true and its ``requires`` is false; NULL (a fact that is unset or unknown) breaks
+nothing. A rule that tests NULL itself is silent about a fact that is unknown, which is not the same as unset.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import duckdb
+
+SQL_TYPES = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "integers": "BIGINT[]",
+    "texts": "VARCHAR[]",
+}
+BIGINT_MAX = 2**63 - 1
+
+_STRING = re.compile(r"'(?:[^']|'')*'")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NULL_TEST = re.compile(
+    r"\b([A-Za-z_]\w*)\s+IS\s+(?:NOT\s+)?(?:NULL|TRUE|FALSE|DISTINCT)\b|\b(?:coalesce|ifnull)\s*\(\s*([A-Za-z_]\w*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule as the database holds it. ``facts`` are the declared facts its SQL names."""
+
+    id: str
+    framework: str
+    topic: str
+    severity: str
+    when: str | None
+    requires: str
+    message_en: str
+    message_zh: str
+    ways_out: list[dict[str, Any]]
+    since: str | None
+    until: str | None
+    source: dict[str, Any]
+    rests_on: str
+    facts: tuple[str, ...]
+    null_tested: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Types of the declared facts, and how a framework derives facts it is not told."""
+
+    types: Mapping[str, str]
+    derived: Sequence[tuple[str, str]]
+    features: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The facts one job states, defaults or takes from its model; ``unknown`` are stated but not resolvable."""
+
+    facts: Mapping[str, Any]
+    unknown: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one row came to: broken rules, undecided rules, features asked for, derived facts."""
+
+    broken: tuple[Rule, ...]
+    undecided: tuple[Rule, ...]
+    features: tuple[str, ...]
+    derived: dict[str, Any]
+
+
+def names_in(sql: str) -> set[str]:
+    """Words of a SQL expression outside string literals."""
+    return set(_WORD.findall(_STRING.sub("''", sql)))
+
+
+def null_tested(sql: str) -> set[str]:
+    """Facts whose being NULL an expression tests."""
+    return {first or second for first, second in _NULL_TEST.findall(_STRING.sub("''", sql))}
+
+
+def load_rules(
+    con: duckdb.DuckDBPyConnection, frameworks: Sequence[str], ordinals: Mapping[str, float | None], types: Mapping[str, str]
+) -> list[Rule]:
+    """Rules of the frameworks, valid at each framework's version ordinal (None: only rules without a window)."""
+    marks = ", ".join("?" for _ in frameworks)
+    rows = con.execute(
+        "SELECT id, framework, topic, severity, when_sql, requires_sql, message_en, message_zh, ways_out, since, until, "
+        f"source, rests_on, since_ordinal, until_ordinal FROM rule WHERE framework IN ({marks}) ORDER BY id",
+        list(frameworks),
+    ).fetchall()
+    rules = []
+    for row in rows:
+        if not _in_window(ordinals.get(row[1]), row[9], row[10], row[13], row[14]):
+            continue
+        sql = f"{row[4] or ''} {row[5]}"
+        facts = tuple(sorted(name for name in names_in(sql) if name in types))
+        rules.append(
+            Rule(
+                *row[:8],
+                ways_out=json.loads(row[8]) if row[8] else [],
+                since=row[9],
+                until=row[10],
+                source=json.loads(row[11]) if row[11] else {},
+                rests_on=row[12] or "reading",
+                facts=facts,
+                null_tested=tuple(sorted(null_tested(sql) & set(facts))),
+            )
+        )
+    return rules
+
+
+def _in_window(at: float | None, since: str | None, until: str | None, first: float | None, last: float | None) -> bool:
+    if since is None and until is None:
+        return True
+    if at is None:
+        return False
+    return (since is None or (first is not None and first <= at)) and (until is None or (last is not None and at <= last))
+
+
+def evaluate(
+    con: duckdb.DuckDBPyConnection, rows: Sequence[Row], rules: Sequence[Rule], vocabulary: Vocabulary
+) -> list[Outcome]:
+    """Evaluate every rule and feature over every row in one statement.
+
+    A statement that DuckDB refuses at run time (an overflow, a bad cast) is repeated with each expression under TRY,
+    so that one wild value leaves only its own rule undecided.
+    """
+    import duckdb
+
+    if not rows:
+        return []
+    live = [rule for rule in rules if any(_can_break(rule, row, vocabulary) for row in rows)]
+    try:
+        return _run(con, rows, live, vocabulary, guard="{}")
+    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException):
+        return _run(con, rows, live, vocabulary, guard="TRY({})")
+
+
+def _can_break(rule: Rule, row: Row, vocabulary: Vocabulary) -> bool:
+    """False when NULL facts alone keep the rule silent: an expression that tests no NULL is NULL if all its facts are."""
+    derived = {name for name, _ in vocabulary.derived}
+    for sql in (rule.when, rule.requires):
+        if not sql or null_tested(sql):
+            continue
+        facts = names_in(sql) & set(rule.facts)
+        if facts and not any(name in derived or row.facts.get(name) is not None for name in facts):
+            return False
+    return True
+
+
+def _run(
+    con: duckdb.DuckDBPyConnection, rows: Sequence[Row], rules: Sequence[Rule], vocabulary: Vocabulary, guard: str
+) -> list[Outcome]:
+    needed: set[str] = set()
+    for rule in rules:
+        needed.update(rule.facts)
+    for _, when in vocabulary.features:
+        needed.update(name for name in names_in(when) if name in vocabulary.types)
+    derivations = _needed_derivations(vocabulary, needed)
+    given = sorted(needed | {name for name, _ in derivations})
+
+    derived_names = {name for name, _ in derivations}
+    unknown = [_unknown_closure(row, derivations) for row in rows]
+    source, parameters = _values(rows, given, derived_names, unknown, vocabulary.types)
+    layer = ["_row", "_unknown", *(name for name in given if name not in derived_names)]
+    for name, sql in derivations:
+        made = f"CASE WHEN list_contains(_unknown, '{name}') THEN NULL ELSE CAST({sql} AS {_sql_type(name, vocabulary)}) END"
+        layer.append(f"coalesce(given_{name}, {guard.format(made)}) AS {name}")
+    source = f"SELECT {', '.join(layer)} FROM ({source})"
+
+    columns = [guard.format(_broken(rule)) for rule in rules]
+    columns += [guard.format(f"coalesce({when}, false)") for _, when in vocabulary.features]
+    columns += [name for name, _ in derivations]
+    statement = f"SELECT {', '.join(columns) or 'NULL'} FROM ({source}) ORDER BY _row"
+    outcomes = []
+    n_rules, n_features = len(rules), len(vocabulary.features)
+    for values in con.execute(statement, parameters).fetchall():
+        verdicts = values[:n_rules]
+        features = values[n_rules : n_rules + n_features]
+        outcomes.append(
+            Outcome(
+                broken=tuple(rule for rule, verdict in zip(rules, verdicts) if verdict),
+                undecided=tuple(rule for rule, verdict in zip(rules, verdicts) if verdict is None),
+                features=tuple(name for (name, _), asked in zip(vocabulary.features, features) if asked),
+                derived=dict(zip((name for name, _ in derivations), values[n_rules + n_features :])),
+            )
+        )
+    return outcomes
+
+
+def _needed_derivations(vocabulary: Vocabulary, needed: set[str]) -> list[tuple[str, str]]:
+    """Derivations in order; inputs of a needed one become needed too. Every derivation is kept: reports show them."""
+    for name, sql in reversed(vocabulary.derived):
+        needed.add(name)
+        needed.update(word for word in names_in(sql) if word in vocabulary.types)
+    return list(vocabulary.derived)
+
+
+def _unknown_closure(row: Row, derivations: Iterable[tuple[str, str]]) -> list[str]:
+    unknown = set(row.unknown)
+    for name, sql in derivations:
+        if row.facts.get(name) is None and names_in(sql) & unknown:
+            unknown.add(name)
+    return sorted(unknown)
+
+
+def _broken(rule: Rule) -> str:
+    broken = f"NOT ({rule.requires})" if not rule.when else f"({rule.when}) AND NOT ({rule.requires})"
+    for name in rule.null_tested:
+        broken = f"CASE WHEN {name} IS NULL AND list_contains(_unknown, '{name}') THEN NULL ELSE ({broken}) END"
+    return broken
+
+
+def _sql_type(name: str, vocabulary: Vocabulary) -> str:
+    return SQL_TYPES[vocabulary.types[name]]
+
+
+def _values(
+    rows: Sequence[Row], names: Sequence[str], derived: set[str], unknown: Sequence[list[str]], types: Mapping[str, str]
+) -> tuple[str, list[Any]]:
+    """A VALUES clause over the rows; text goes in as parameters, never as SQL. Derivable facts are named ``given_…``."""
+    parameters: list[Any] = []
+    lines = []
+    for number, row in enumerate(rows):
+        cells = [str(number)]
+        parameters.append(unknown[number])
+        cells.append("CAST(? AS VARCHAR[])")
+        for name in names:
+            literal = _literal(row.facts.get(name), types[name], parameters)
+            cells.append(f"CAST({literal} AS {SQL_TYPES[types[name]]})" if number == 0 else literal)
+        lines.append(f"({', '.join(cells)})")
+    header = ", ".join(["_row", "_unknown", *(f"given_{name}" if name in derived else name for name in names)])
+    return f"SELECT * FROM (VALUES {', '.join(lines)}) AS job({header})", parameters
+
+
+def _literal(value: Any, kind: str, parameters: list[Any]) -> str:
+    if value is None:
+        return "NULL"
+    if kind == "boolean" and isinstance(value, bool):
+        return "true" if value else "false"
+    if kind == "integer" and isinstance(value, int) and abs(value) <= BIGINT_MAX:
+        return str(int(value))
+    if kind == "number" and isinstance(value, (int, float)):
+        parameters.append(float(value))
+        return "?"
+    if kind == "text":
+        parameters.append(str(value))
+        return "?"
+    if kind in ("integers", "texts") and isinstance(value, list):
+        parameters.append(value)
+        return f"CAST(? AS {SQL_TYPES[kind]})"
+    return "NULL"

@@ -1,0 +1,140 @@
+"""Ways out of a broken rule: values that hold, nearest to the user's first, checked against every other rule."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ascend_compat.check.catalogue import fill, show
+from ascend_compat.check.finding import Text, WayOut
+from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import duckdb
+
+_SHOWN = 4
+_LISTED = 8
+_RANGE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """One job's row and the rules it breaks."""
+
+    row: Row
+    rules: tuple[Rule, ...]
+
+
+def ways_out(
+    con: duckdb.DuckDBPyConnection,
+    broken: Sequence[Broken],
+    rules: Sequence[Rule],
+    vocabulary: Vocabulary,
+    key_of: Callable[[str], str],
+) -> list[dict[str, tuple[WayOut, ...]]]:
+    """For each job, by rule id, its ways out. ``key_of`` names the key that sets a fact in the job's framework."""
+    trials: list[_Trial] = []
+    for number, job in enumerate(broken):
+        for rule in job.rules:
+            trials.extend(_trials(number, rule, job.row))
+    outcomes = evaluate(con, [_changed(broken[trial.job].row, trial.edits) for trial in trials], rules, vocabulary)
+    held: dict[tuple[int, str], list[_Trial]] = {}
+    for trial, outcome in zip(trials, outcomes):
+        before = {rule.id for rule in broken[trial.job].rules}
+        after = {rule.id for rule in outcome.broken if rule.severity == "impossible"}
+        if trial.rule.id not in {rule.id for rule in outcome.broken} and after <= before:
+            held.setdefault((trial.job, trial.rule.id), []).append(trial)
+    return [
+        {rule.id: _worded(rule, held.get((number, rule.id), []), job.row, key_of) for rule in job.rules}
+        for number, job in enumerate(broken)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    job: int
+    rule: Rule
+    edits: dict[str, Any]
+    searched: bool
+
+
+def _trials(job: int, rule: Rule, row: Row) -> list[_Trial]:
+    trials = []
+    for way in rule.ways_out:
+        if "set" in way:
+            trials.append(_Trial(job, rule, dict(way["set"]), searched=False))
+        elif "change" in way:
+            name = way["change"]
+            values = way.get("values") or _candidates(row.facts.get(name), [row.facts.get(fact) for fact in rule.facts])
+            trials.extend(
+                _Trial(job, rule, {name: value}, searched=True) for value in values if value != row.facts.get(name)
+            )
+    return trials
+
+
+def _candidates(now: Any, others: Sequence[Any]) -> list[int]:
+    """Whole numbers worth trying: small ones, divisors of the rule's other facts, and what lies near today's value."""
+    values = set(range(1, 33)) | {2**power for power in range(6, 13)}
+    for other in others:
+        if isinstance(other, int) and not isinstance(other, bool) and 0 < other <= 1_000_000:
+            values.update(part for part in range(1, _RANGE) if other % part == 0)
+            values.update(other * part for part in range(1, 9))
+    if isinstance(now, int) and not isinstance(now, bool):
+        values.update(range(max(1, now - _RANGE), now + _RANGE))
+        values = {value for value in values if value <= max(64, now * 8)}
+    return sorted(values)
+
+
+def _changed(row: Row, edits: Mapping[str, Any]) -> Row:
+    return Row({**row.facts, **edits}, row.unknown - edits.keys())
+
+
+def _distance(value: Any, now: Any) -> float:
+    if isinstance(value, (int, float)) and isinstance(now, (int, float)) and value > 0 and now > 0:
+        return abs(math.log(value / now))
+    return 0.0
+
+
+def _worded(rule: Rule, held: Sequence[_Trial], row: Row, key_of: Callable[[str], str]) -> tuple[WayOut, ...]:
+    ways = []
+    by_fact: dict[str, list[Any]] = {}
+    for trial in held:
+        if trial.searched:
+            ((name, value),) = trial.edits.items()
+            by_fact.setdefault(name, []).append(value)
+        else:
+            english = ", ".join(_assign(key_of(name), value, "en") for name, value in trial.edits.items())
+            chinese = "，".join(_assign(key_of(name), value, "zh") for name, value in trial.edits.items())
+            ways.append(WayOut(Text(english, chinese), dict(trial.edits)))
+    for name, values in by_fact.items():
+        ways.append(_choice(key_of(name), name, values, row.facts.get(name)))
+    for way in rule.ways_out:
+        if "say" in way:
+            words = dict(row.facts)
+            ways.append(WayOut(Text(fill(way["say"]["en"], words), fill(way["say"]["zh"], words))))
+    return tuple(ways)
+
+
+def _assign(key: str, value: Any, language: str) -> str:
+    if value is None or value is False:
+        return f"leave out {key}" if language == "en" else f"去掉 {key}"
+    if value is True:
+        return f"turn on {key}" if language == "en" else f"开启 {key}"
+    return f"set {key} to {show(value)}" if language == "en" else f"将 {key} 设为 {show(value)}"
+
+
+def _choice(key: str, name: str, values: Sequence[Any], now: Any) -> WayOut:
+    nearest = sorted(values, key=lambda value: (_distance(value, now), -value if isinstance(value, int) else 0))
+    first = sorted(nearest[:_SHOWN]) if isinstance(now, int) else list(nearest[:_SHOWN])
+    english = f"set {key} to {' or '.join(show(value) for value in first)}"
+    chinese = f"将 {key} 设为 {' 或 '.join(show(value) for value in first)}"
+    if isinstance(now, int):
+        listed = sorted(values)
+        tail = "" if len(listed) <= _LISTED else ", …"
+        legal = ", ".join(show(value) for value in listed[:_LISTED]) + tail
+        english += f" (nearest to {show(now)}; legal here: {legal})"
+        chinese += f"（最接近 {show(now)}；此处合法取值：{legal}）"
+    return WayOut(Text(english, chinese), {name: nearest[0]})
