@@ -93,7 +93,10 @@ def null_tested(sql: str) -> set[str]:
 
 
 def load_rules(
-    con: duckdb.DuckDBPyConnection, frameworks: Sequence[str], ordinals: Mapping[str, float | None], types: Mapping[str, str]
+    con: duckdb.DuckDBPyConnection,
+    frameworks: Sequence[str],
+    ordinals: Mapping[str, float | None],
+    types: Mapping[str, str],
 ) -> list[Rule]:
     """Rules of the frameworks, valid at each framework's version ordinal (None: only rules without a window)."""
     marks = ", ".join("?" for _ in frameworks)
@@ -128,7 +131,9 @@ def _in_window(at: float | None, since: str | None, until: str | None, first: fl
         return True
     if at is None:
         return False
-    return (since is None or (first is not None and first <= at)) and (until is None or (last is not None and at <= last))
+    return (since is None or (first is not None and first <= at)) and (
+        until is None or (last is not None and at <= last)
+    )
 
 
 def evaluate(

@@ -1,0 +1,369 @@
+"""What a release's tables say of the features a job asks for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ascend_compat.check.finding import Finding, Source, Text, WayOut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import duckdb
+
+    from ascend_compat.check.catalogue import Catalogue
+    from ascend_compat.check.finding import Verdict
+    from ascend_compat.jobs.model import Span
+
+BUNDLE = "ascendfactory"
+_DENIED = {"unsupported": "AC1001", "not-applicable": "AC1002", "withdrawn": "AC1003"}
+_STATUS_ZH = {
+    "supported": "支持",
+    "partial": "有条件支持",
+    "unsupported": "不支持",
+    "not-applicable": "不适用",
+    "withdrawn": "已下线",
+    "unknown": "未说明",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One model in one framework, and the features asked of it; ``spans`` point at the lines that ask."""
+
+    framework: str
+    model: str
+    features: tuple[str, ...]
+    spans: dict[str, Span | None]
+    model_span: Span | None = None
+    facts: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The release that answered, the findings, and what they make of the job."""
+
+    release: str | None
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    feature: str
+    status: str
+    condition: str | None
+    source: str | None
+    column: str | None
+    heading_en: str | None
+    heading_zh: str | None
+
+
+class Claims:
+    """Asks the claim tables; one object serves any number of jobs."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, catalogue: Catalogue) -> None:
+        self._con = con
+        self._catalogue = catalogue
+        self._features: dict[str, Text] | None = None
+        self._releases: dict[tuple[str, str], tuple[str | None, tuple[str, ...]]] = {}
+
+    def release_for(self, product: str, framework: str) -> tuple[str | None, tuple[str, ...]]:
+        """The newest release whose table states the framework completely (else in part), and the newer ones known in part."""
+        key = (product, framework)
+        if key not in self._releases:
+            rows = self._con.execute(
+                "SELECT rf.release, rf.completeness FROM release_framework rf JOIN release r USING (product, release) "
+                "WHERE rf.product = ? AND rf.framework = ? AND rf.completeness IN ('full', 'partial') ORDER BY r.ordinal DESC",
+                list(key),
+            ).fetchall()
+            full = next((release for release, completeness in rows if completeness == "full"), None)
+            chosen = full or (rows[0][0] if rows else None)
+            newer = []
+            for release, _ in rows:
+                if release == chosen:
+                    break
+                newer.append(release)
+            self._releases[key] = (chosen, tuple(newer))
+        return self._releases[key]
+
+    def framework_missing(self, product: str, release: str, framework: str) -> bool:
+        """Whether the release lists its frameworks and this one is not among them."""
+        rows = self._con.execute(
+            "SELECT framework, completeness FROM release_framework WHERE product = ? AND release = ?",
+            [product, release],
+        ).fetchall()
+        listed = {name for name, completeness in rows if completeness != "absent"}
+        return bool(listed) and framework not in listed
+
+    def answer(self, product: str, release: str | None, question: Question) -> Answer:
+        """Findings of one question. ``release`` None takes the default one of product and framework."""
+        newer: tuple[str, ...] = ()
+        if release is None:
+            release, newer = self.release_for(product, question.framework)
+        if release is None:
+            words = {"product": product, "framework": question.framework}
+            return Answer(None, (self._catalogue.finding("AC1011", words),), "unverified")
+        if self.framework_missing(product, release, question.framework):
+            words = {"product": product, "release": release, "framework": question.framework}
+            ways = self._other_frameworks(product, release, question, question.features)
+            finding = self._catalogue.finding(
+                "AC1009", words, span=question.model_span, verdict="unsupported", ways_out=ways, topic="model-support"
+            )
+            return Answer(release, (finding,), "unsupported")
+        claims = self._claims(product, release, question)
+        findings: list[Finding] = []
+        verdict: Verdict = "supported" if claims or not question.features else "unverified"
+        seen_columns: set[tuple[str, str]] = set()
+        for feature in question.features:
+            claim = claims.get(feature)
+            status = claim.status if claim else "unknown"
+            if claim and claim.column is not None:
+                if (claim.column, status) in seen_columns:
+                    continue
+                seen_columns.add((claim.column, status))
+            if status in _DENIED:
+                assert claim is not None
+                findings.append(self._denied(product, release, question, claim))
+                verdict = "unsupported"
+            elif status == "partial":
+                assert claim is not None
+                findings.append(self._finding("AC1004", product, release, question, claim))
+            elif status == "unknown":
+                if verdict == "supported":
+                    verdict = "unverified"
+                findings.append(self._unknown(product, release, question, feature))
+        for later in newer:
+            findings.extend(self._notes(product, later, question, "AC1008"))
+        return Answer(release, tuple(findings), verdict)
+
+    def notes(self, product: str, question: Question) -> tuple[Finding, ...]:
+        """What another product's default release says, as notes."""
+        release, _ = self.release_for(product, question.framework)
+        if release is None:
+            return ()
+        return tuple(self._notes(product, release, question, "AC1007"))
+
+    def _notes(self, product: str, release: str, question: Question, code: str) -> list[Finding]:
+        by_status: dict[tuple[str, str | None], list[_Claim]] = {}
+        for claim in self._claims(product, release, question).values():
+            if claim.status != "unknown":
+                by_status.setdefault((claim.status, claim.condition), []).append(claim)
+        notes = []
+        for (status, condition), claims in sorted(by_status.items(), key=lambda item: str(item[0])):
+            words = self._words(product, release, question, claims[0])
+            names = [self.feature_name(claim.feature) for claim in claims]
+            extra = f" ({condition})" if condition else ""
+            english = {**words, "feature": ", ".join(name.en for name in names), "status": status + extra}
+            chinese = {**words, "feature": "、".join(name.zh for name in names), "status": _STATUS_ZH[status] + extra}
+            notes.append(self._catalogue.finding(code, english, chinese, sources=_sources(claims[0], release)))
+        return notes
+
+    def _claims(self, product: str, release: str, question: Question) -> dict[str, _Claim]:
+        if not question.features:
+            return {}
+        marks = ", ".join("?" for _ in question.features)
+        rows = self._con.execute(
+            'SELECT cl.feature, cl.status, cl.condition, cl.source, cl."column", ce.heading_en, ce.heading_zh '
+            "FROM claim cl LEFT JOIN cell ce ON ce.product = cl.product AND ce.release = cl.release AND ce.model = cl.model "
+            'AND ce.framework = cl.framework AND ce."column" = cl."column" '
+            f"WHERE cl.product = ? AND cl.release = ? AND cl.framework = ? AND cl.model = ? AND cl.feature IN ({marks})",
+            [product, release, question.framework, question.model, *question.features],
+        ).fetchall()
+        return {row[0]: _Claim(*row) for row in rows}
+
+    def feature_name(self, feature: str) -> Text:
+        """A feature's name in both languages."""
+        if self._features is None:
+            rows = self._con.execute("SELECT id, name_en, name_zh FROM feature").fetchall()
+            self._features = {row[0]: Text(row[1], row[2]) for row in rows}
+        return self._features.get(feature, Text(feature, feature))
+
+    def _words(self, product: str, release: str, question: Question, claim: _Claim) -> dict[str, Any]:
+        return {
+            "product": product,
+            "release": release,
+            "framework": question.framework,
+            "model": question.model,
+            "condition": claim.condition,
+        }
+
+    def _finding(
+        self, code: str, product: str, release: str, question: Question, claim: _Claim, **rest: Any
+    ) -> Finding:
+        words = self._words(product, release, question, claim)
+        name = self.feature_name(claim.feature)
+        reason = None
+        if claim.heading_en and claim.heading_zh:
+            reason = Text(
+                f'the cell of {question.model} in the column "{claim.heading_en}" of {question.framework} is {claim.status}',
+                f"{question.framework} 的“{claim.heading_zh}”一列中 {question.model} 的取值为“{_STATUS_ZH[claim.status]}”",
+            )
+        rest.setdefault("span", question.spans.get(claim.feature) or question.model_span)
+        return self._catalogue.finding(
+            code,
+            {**words, "feature": name.en},
+            {**words, "feature": name.zh},
+            topic="model-support",
+            reason=reason,
+            sources=_sources(claim, release),
+            **rest,
+        )
+
+    def _denied(self, product: str, release: str, question: Question, claim: _Claim) -> Finding:
+        ways = (
+            *self._other_frameworks(product, release, question, (claim.feature,)),
+            *self._other_features(product, release, question),
+            *self._other_releases(product, release, question, claim.feature),
+            *self._upstream(product, question, claim.feature),
+            *self._other_models(product, release, question, claim.feature),
+        )
+        return self._finding(
+            _DENIED[claim.status], product, release, question, claim, verdict="unsupported", ways_out=ways
+        )
+
+    def _unknown(self, product: str, release: str, question: Question, feature: str) -> Finding:
+        words = {"product": product, "release": release, "framework": question.framework, "model": question.model}
+        name = self.feature_name(feature)
+        last = self._con.execute(
+            "SELECT cl.release, cl.status, r.date FROM claim cl JOIN release r USING (product, release) WHERE cl.product = ? "
+            "AND cl.framework = ? AND cl.model = ? AND cl.feature = ? AND cl.status <> 'unknown' ORDER BY r.ordinal DESC LIMIT 1",
+            [product, question.framework, question.model, feature],
+        ).fetchone()
+        reason = None
+        if last:
+            reason = Text(
+                f"last stated by {last[0]} ({last[2] or 'no date'}): {last[1]}",
+                f"最近一次说明见 {last[0]}（{last[2] or '无日期'}）：{_STATUS_ZH[last[1]]}",
+            )
+        return self._catalogue.finding(
+            "AC1005",
+            {**words, "feature": name.en},
+            {**words, "feature": name.zh},
+            span=question.spans.get(feature) or question.model_span,
+            verdict="unverified",
+            reason=reason,
+        )
+
+    def _other_frameworks(
+        self, product: str, release: str, question: Question, features: Sequence[str]
+    ) -> tuple[WayOut, ...]:
+        if not features:
+            return ()
+        marks = ", ".join("?" for _ in features)
+        rows = self._con.execute(
+            "SELECT f.id, f.name FROM claim cl JOIN framework f ON f.id = cl.framework "
+            f"WHERE cl.product = ? AND cl.release = ? AND cl.model = ? AND cl.feature IN ({marks}) "
+            "AND cl.status IN ('supported', 'partial') AND cl.framework <> ? GROUP BY ALL ORDER BY 1",
+            [product, release, question.model, *features, question.framework],
+        ).fetchall()
+        feature = self.feature_name(features[0])
+        return tuple(
+            WayOut(
+                Text(
+                    f"use {name}: {product} {release} supports {feature.en} for {question.model} there",
+                    f"改用 {name}：{product} {release} 在其中支持 {question.model} 的{feature.zh}",
+                ),
+                {"framework": framework},
+            )
+            for framework, name in rows
+        )
+
+    def _other_features(self, product: str, release: str, question: Question) -> tuple[WayOut, ...]:
+        rows = self._con.execute(
+            "SELECT cl.feature FROM claim cl JOIN feature f ON f.id = cl.feature WHERE cl.product = ? AND cl.release = ? "
+            "AND cl.framework = ? AND cl.model = ? AND cl.status = 'supported' AND f.\"group\" IN "
+            '(SELECT "group" FROM feature WHERE list_contains(?, id)) AND NOT list_contains(?, cl.feature) ORDER BY 1',
+            [product, release, question.framework, question.model, list(question.features), list(question.features)],
+        ).fetchall()
+        if not rows:
+            return ()
+        names = [self.feature_name(row[0]) for row in rows[:3]]
+        return (
+            WayOut(
+                Text(
+                    f"{product} {release} does support for {question.model} in {question.framework}: "
+                    + ", ".join(name.en for name in names),
+                    f"{product} {release} 的 {question.framework} 对 {question.model} 支持："
+                    + "、".join(name.zh for name in names),
+                ),
+                {"feature": rows[0][0]},
+            ),
+        )
+
+    def _other_releases(self, product: str, release: str, question: Question, feature: str) -> tuple[WayOut, ...]:
+        row = self._con.execute(
+            "SELECT cl.release FROM claim cl JOIN release r USING (product, release) WHERE cl.product = ? AND cl.framework = ? "
+            "AND cl.model = ? AND cl.feature = ? AND cl.status IN ('supported', 'partial') AND cl.release <> ? "
+            "ORDER BY r.ordinal DESC LIMIT 1",
+            [product, question.framework, question.model, feature, release],
+        ).fetchone()
+        if row is None:
+            return ()
+        text = Text(f"use release {row[0]}, which has it", f"改用支持该特性的版本 {row[0]}")
+        return (WayOut(text, {"release": row[0]}),)
+
+    def _upstream(self, product: str, question: Question, feature: str) -> tuple[WayOut, ...]:
+        row = self._con.execute(
+            "SELECT cl.product, cl.release, cl.source FROM claim cl JOIN release r USING (product, release) "
+            "WHERE cl.product = ? AND cl.product <> ? AND cl.model = ? AND cl.feature = ? "
+            "AND cl.status IN ('supported', 'partial') ORDER BY r.ordinal LIMIT 1",
+            [question.framework, product, question.model, feature],
+        ).fetchone()
+        if row is None:
+            return ()
+        name = self.feature_name(feature)
+        address = _address(row[2])
+        return (
+            WayOut(
+                Text(
+                    f"outside the bundle, upstream {row[0]} has {name.en} for {question.model} since {row[1]} ({address})",
+                    f"在方案之外，上游 {row[0]} 自 {row[1]} 起支持 {question.model} 的{name.zh}（{address}）",
+                ),
+                {"product": row[0], "release": row[1]},
+            ),
+        )
+
+    def _other_models(self, product: str, release: str, question: Question, feature: str) -> tuple[WayOut, ...]:
+        row = self._con.execute(
+            "SELECT m.id FROM claim cl JOIN model m ON m.id = cl.model, (SELECT family, total_params FROM model WHERE id = ?) me "
+            "WHERE cl.product = ? AND cl.release = ? AND cl.framework = ? AND cl.feature = ? AND cl.status = 'supported' "
+            "AND m.family = me.family ORDER BY abs(ln(m.total_params / me.total_params)), m.id LIMIT 1",
+            [question.model, product, release, question.framework, feature],
+        ).fetchone()
+        if row is None:
+            return ()
+        text = Text(f"the nearest model that has it there is {row[0]}", f"该框架中支持该特性的最接近模型是 {row[0]}")
+        return (WayOut(text, {"model": row[0]}),)
+
+
+def _sources(claim: _Claim, release: str) -> tuple[Source, ...]:
+    if not claim.source:
+        return ()
+    source = _parsed(claim.source)
+    return (Source(_address(claim.source), source.get("date"), release, None),)
+
+
+def _parsed(source: str) -> dict[str, Any]:
+    if source.startswith("{"):
+        parsed = json.loads(source)
+        if isinstance(parsed, dict):
+            return parsed
+    return {"url": source}
+
+
+def _address(source: str) -> str:
+    return address(_parsed(source))
+
+
+def address(source: dict[str, Any]) -> str:
+    """A source document as one address: a page, or ``repo:path@commit``."""
+    if "url" in source:
+        return str(source["url"])
+    place = str(source.get("path", ""))
+    if source.get("line"):
+        place += f":{source['line']}"
+    commit = str(source.get("commit", ""))[:12]
+    return f"{source.get('repo', '')}:{place}" + (f"@{commit}" if commit else "")

@@ -1,0 +1,282 @@
+"""From launches to reports: interpret, run the rules, ask the claims, find ways out, decide the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ascend_compat.check.catalogue import Catalogue, fill, show
+from ascend_compat.check.claims import BUNDLE, Claims, Question, address
+from ascend_compat.check.finding import VERDICTS, Finding, Report, Source, Text, WayOut
+from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules, names_in
+from ascend_compat.check.wayout import Broken, ways_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import duckdb
+
+    from ascend_compat.check.finding import Severity, Verdict
+    from ascend_compat.jobs.model import Fact, Job, Launch, Problem, Span
+    from ascend_compat.jobs.spec import Spec
+
+_ORIGIN = {
+    "default": ("default", "默认值"),
+    "model": ("from the model", "来自模型"),
+    "derived": ("derived", "推导得出"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller may say besides the jobs."""
+
+    product: str | None = None
+    release: str | None = None
+    framework_version: str | None = None
+    stack: Mapping[str, Any] | None = None
+
+
+class Engine:
+    """One matrix connection and what was read from it; serves any number of jobs."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        from ascend_compat.matrix.names import Names
+
+        self.con = con
+        self.catalogue = Catalogue(con)
+        self.claims = Claims(con, self.catalogue)
+        self.names = Names(con)
+        self._types: dict[str, str] | None = None
+        self._specs: dict[str, Spec | None] = {}
+        self._rules: dict[tuple[str, str], list[Rule]] = {}
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Declared facts and their types."""
+        if self._types is None:
+            self._types = dict(self.con.execute("SELECT name, type FROM fact").fetchall())
+        return self._types
+
+    def spec(self, framework: str) -> Spec | None:
+        """Keys, derivations and features of a framework; None for one the matrix does not hold."""
+        if framework not in self._specs:
+            from ascend_compat.jobs.spec import load_spec
+
+            self._specs[framework] = load_spec(self.con, framework)
+        return self._specs[framework]
+
+    def vocabulary(self, framework: str) -> Vocabulary:
+        """What the rule engine needs of a framework."""
+        spec = self.spec(framework)
+        if spec is None:
+            return Vocabulary(self.types, (), ())
+        return Vocabulary(self.types, spec.derived, spec.features)
+
+    def rules(self, framework: str, version: str) -> list[Rule]:
+        """Rules of a framework at a version, with those that hold for any framework on this stack."""
+        key = (framework, version)
+        if key not in self._rules:
+            spec = self.spec(framework)
+            ordinal = self.names.ordinal(spec.product, version) if spec else None
+            self._rules[key] = load_rules(self.con, [framework], {framework: ordinal}, self.types)
+        return self._rules[key]
+
+    def check(self, launches: Sequence[Launch], options: Options) -> list[Report]:
+        """One report a launch, in the order given; launches of one framework and version share their statements."""
+        jobs = [self._job(launch, options) for launch in launches]
+        reports: list[Report | None] = [None] * len(jobs)
+        groups: dict[tuple[str, str], list[int]] = {}
+        for number, job in enumerate(jobs):
+            if job is None:
+                reports[number] = self._unread(launches[number])
+            else:
+                groups.setdefault((job.launch.framework, job.version), []).append(number)
+        for (framework, version), numbers in groups.items():
+            members = [job for job in (jobs[number] for number in numbers) if job is not None]
+            for number, report in zip(numbers, self._group(framework, version, members, options)):
+                reports[number] = report
+        return [report for report in reports if report is not None]
+
+    def _job(self, launch: Launch, options: Options) -> Job | None:
+        from ascend_compat.jobs.interpret import interpret
+
+        spec = self.spec(launch.framework)
+        if spec is None:
+            return None
+        version, basis = self.version_of(launch, spec, options)
+        return interpret(launch, spec, version, basis, names=self.names, con=self.con)
+
+    def version_of(self, launch: Launch, spec: Spec, options: Options) -> tuple[str, str]:
+        """The framework version a job's keys are read under, and what says so: option, stack, release or default."""
+        if options.framework_version:
+            return options.framework_version, "option"
+        installed = (options.stack or {}).get(f"{launch.framework.replace('-', '_')}_version")
+        if isinstance(installed, str):
+            return installed, "stack"
+        if self.product_of(launch, options) == BUNDLE:
+            release = options.release or self.claims.release_for(BUNDLE, launch.framework)[0]
+            row = self.con.execute(
+                "SELECT version, assumed FROM release_framework WHERE product = ? AND release = ? AND framework = ?",
+                [BUNDLE, release, launch.framework],
+            ).fetchone()
+            if row and row[0] and row[0] != "unknown":
+                return row[0], "release"
+            if row and row[1]:
+                return row[1], "assumed"
+        return spec.newest, "default"
+
+    def product_of(self, launch: Launch, options: Options) -> str:
+        """Whose table answers: the option's, else the one the job's form names."""
+        return options.product or launch.product
+
+    def _unread(self, launch: Launch) -> Report:
+        return Report(launch.file, launch.line, launch.product, None, launch.framework, None, "unverified", [])
+
+    def _group(self, framework: str, version: str, jobs: Sequence[Job], options: Options) -> list[Report]:
+        vocabulary = self.vocabulary(framework)
+        rules = self.rules(framework, version)
+        rows = [row_of(job, options.stack) for job in jobs]
+        outcomes = evaluate(self.con, rows, rules, vocabulary)
+        spec = self.spec(framework)
+        assert spec is not None
+        broken = [Broken(row, outcome.broken) for row, outcome in zip(rows, outcomes) if outcome.broken]
+        found = iter(ways_out(self.con, broken, rules, vocabulary, spec.key_of) if broken else [])
+        reports = []
+        for job, row, outcome in zip(jobs, rows, outcomes):
+            ways = next(found) if outcome.broken else {}
+            findings = [self.problem(problem) for problem in (*job.launch.problems, *job.problems)]
+            findings += [
+                self.broken_rule(rule, job, row, outcome.derived, ways.get(rule.id, ())) for rule in outcome.broken
+            ]
+            report = Report(
+                job.launch.file,
+                job.launch.line,
+                self.product_of(job.launch, options),
+                None,
+                framework,
+                version,
+                "unverified",
+            )
+            self._claims(job, outcome.features, options, report, findings)
+            if options.stack is not None:
+                from ascend_compat.check.stack import stack_findings
+
+                findings += stack_findings(self, job, row, outcome, options.stack)
+            report.findings = sorted(findings, key=_order)
+            report.verdict = worst([report.verdict, *(finding.verdict for finding in findings)])
+            reports.append(report)
+        return reports
+
+    def _claims(
+        self, job: Job, features: Sequence[str], options: Options, report: Report, findings: list[Finding]
+    ) -> None:
+        if job.model is None:
+            named = job.facts.get("model")
+            if named is not None and isinstance(named.value, str):
+                findings.append(self.catalogue.finding("AC1006", {"model": named.value}, span=named.span))
+            report.release = options.release or self.claims.release_for(report.product or "", job.launch.framework)[0]
+            return
+        spec = self.spec(job.launch.framework)
+        spans = {name: self._asked_at(job, spec, name) for name in features}
+        named = job.facts.get("model")
+        question = Question(job.launch.framework, job.model, tuple(features), spans, named.span if named else None)
+        answer = self.claims.answer(report.product or "", options.release, question)
+        report.release = answer.release
+        report.verdict = answer.verdict
+        findings.extend(answer.findings)
+        if report.product != BUNDLE:
+            findings.extend(self.claims.notes(BUNDLE, question))
+
+    def _asked_at(self, job: Job, spec: Spec | None, feature: str) -> Span | None:
+        """The line that asks for a feature: the first stated fact its condition names."""
+        when = dict(spec.features).get(feature, "") if spec else ""
+        for name in sorted(names_in(when), key=when.find):
+            fact = job.facts.get(name)
+            if fact is not None and fact.origin == "stated":
+                return fact.span
+        return None
+
+    def against_architecture(self, product: str, release: str | None, question: Question) -> list[Finding]:
+        """A warning where a table ticks a feature of expert layers for a model that has none."""
+        if "expert-parallel" not in question.features:
+            return []
+        row = self.con.execute("SELECT num_experts FROM model WHERE id = ?", [question.model]).fetchone()
+        if row is None or row[0]:
+            return []
+        name = self.claims.feature_name("expert-parallel")
+        words = {"product": product, "release": release, "model": question.model}
+        return [
+            self.catalogue.finding(
+                "AC1010", {**words, "feature": name.en}, {**words, "feature": name.zh}, topic="ep-world"
+            )
+        ]
+
+    def problem(self, problem: Problem) -> Finding:
+        """The finding of something a reader could not take."""
+        return self.catalogue.finding(problem.code, dict(problem.words), span=problem.span)
+
+    def broken_rule(
+        self, rule: Rule, job: Job | None, row: Row, derived: Mapping[str, Any], ways: tuple[WayOut, ...]
+    ) -> Finding:
+        """The finding of a broken rule, at the line a user would edit first."""
+        values = {**row.facts, **{name: value for name, value in derived.items() if row.facts.get(name) is None}}
+        facts = job.facts if job else {}
+        span, key = self._place(rule, facts)
+        severity: Severity = "error" if rule.severity == "impossible" else "warning"
+        reason = Text(
+            ", ".join(_because(name, values.get(name), facts.get(name), 0) for name in rule.facts),
+            "，".join(_because(name, values.get(name), facts.get(name), 1) for name in rule.facts),
+        )
+        return Finding(
+            code=rule.id,
+            severity=severity,
+            message=Text(fill(rule.message_en, values), fill(rule.message_zh, values)),
+            topic=rule.topic,
+            verdict="impossible" if rule.severity == "impossible" else None,
+            span=span,
+            key=key,
+            reason=reason,
+            sources=(Source(address(rule.source), rule.source.get("date"), None, rule.source.get("symbol")),),
+            ways_out=ways,
+            facts={name: values.get(name) for name in rule.facts},
+        )
+
+    def _place(self, rule: Rule, facts: Mapping[str, Fact]) -> tuple[Span | None, str | None]:
+        order = [way["change"] for way in rule.ways_out if "change" in way]
+        order += [name for way in rule.ways_out for name in way.get("set", {})]
+        order += sorted(rule.facts, key=f"{rule.requires} {rule.when or ''}".find)
+        for origins in (("stated",), ("derived", "model", "default")):
+            for name in order:
+                fact = facts.get(name)
+                if fact is not None and fact.span is not None and fact.origin in origins:
+                    return fact.span, fact.key
+        return None, None
+
+
+def row_of(job: Job, stack: Mapping[str, Any] | None) -> Row:
+    """A job's own facts (stated, defaults, its model's) beside the facts of its stack."""
+    facts = {name: fact.value for name, fact in job.facts.items() if fact.origin != "unknown"}
+    unknown = frozenset(name for name, fact in job.facts.items() if fact.origin == "unknown")
+    if stack:
+        facts = {**stack, **facts}
+    return Row(facts, unknown)
+
+
+def worst(verdicts: Iterable[Verdict | None]) -> Verdict:
+    """The worst of some verdicts; none at all is ``supported``."""
+    return max((verdict for verdict in verdicts if verdict), key=VERDICTS.index, default="supported")
+
+
+def _order(finding: Finding) -> tuple[int, int, str]:
+    severity = ("error", "warning", "note").index(finding.severity)
+    return severity, finding.span.line if finding.span else 0, finding.code
+
+
+def _because(name: str, value: Any, fact: Fact | None, language: int) -> str:
+    text = f"{name} = {show(value)}"
+    if fact is not None and fact.origin == "stated" and fact.span is not None:
+        return f"{text} (line {fact.span.line})" if language == 0 else f"{text}（第 {fact.span.line} 行）"
+    if fact is not None and fact.origin in _ORIGIN:
+        return f"{text} ({_ORIGIN[fact.origin][0]})" if language == 0 else f"{text}（{_ORIGIN[fact.origin][1]}）"
+    return text
