@@ -38,7 +38,7 @@ class Setting:
     ``key`` is in the framework's own spelling (``--seq-length``, ``actor_rollout_ref.rollout.n``, ``env:NNODES``,
     ``torchrun:--nproc_per_node``). ``value`` is True for a bare flag; bash and hydra values stay text.
     ``span`` is the text a user would edit (the assignment, not the use); ``chain`` leads from the use to it.
-    ``prefix`` is hydra's ``+``, ``++`` or ``~``.
+    ``prefix`` is hydra's ``+``, ``++`` or ``~``. ``guess`` says why, where a reader infers the value instead of reading it.
     """
 
     key: str
@@ -46,6 +46,7 @@ class Setting:
     span: Span
     chain: tuple[Span, ...] = ()
     prefix: str = ""
+    guess: Unresolved | None = None
 
 
 @dataclass(slots=True)
