@@ -9,6 +9,7 @@ import click
 
 from ascend_compat.cli.options import language, language_option, wants_colour, write
 from ascend_compat.errors import UsageError
+from ascend_compat.report.formats import FORMATS
 
 
 @click.command()
@@ -25,7 +26,7 @@ from ascend_compat.errors import UsageError
 @click.option("--stack", help="A stack file, or 'auto' for this host.")
 @click.option("--recursive", is_flag=True, help="Look for job files below directories, by content.")
 @click.option("--strict", is_flag=True, help="Unverified jobs and warnings exit 1 too.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @language_option
 def check(
@@ -52,6 +53,7 @@ def check(
     from ascend_compat.check.engine import Options
     from ascend_compat.check.settings import site_settings
     from ascend_compat.matrix.store import connect
+    from ascend_compat.report.formats import render
 
     site = site_settings()
     product = product or os.environ.get("ASCEND_COMPAT_PRODUCT") or site.product
@@ -71,12 +73,5 @@ def check(
         found = api.check_paths(con, jobs, framework=framework, recursive=recursive, options=options)
         reports = list(found)
     words = language(lang)
-    if form == "json":
-        from ascend_compat.report import json_report
-
-        write(json_report.render(reports, words))
-    else:
-        from ascend_compat.report.text import TextRenderer
-
-        write("\n".join(TextRenderer(words, wants_colour(color)).render(reports)))
+    write(render(form, reports, words, wants_colour(color)))
     sys.exit(api.exit_code(reports, strict))
