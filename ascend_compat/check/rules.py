@@ -95,10 +95,13 @@ def null_tested(sql: str) -> set[str]:
 def load_rules(
     con: duckdb.DuckDBPyConnection,
     frameworks: Sequence[str],
-    ordinals: Mapping[str, float | None],
+    ordinals: Mapping[str, float | None] | None,
     types: Mapping[str, str],
 ) -> list[Rule]:
-    """Rules of the frameworks, valid at each framework's version ordinal (None: only rules without a window)."""
+    """Rules of the frameworks, valid at each framework's version ordinal.
+
+    An ordinal of None keeps only rules without a window; ``ordinals`` None keeps every rule.
+    """
     marks = ", ".join("?" for _ in frameworks)
     rows = con.execute(
         "SELECT id, framework, topic, severity, when_sql, requires_sql, message_en, message_zh, ways_out, since, until, "
@@ -107,7 +110,7 @@ def load_rules(
     ).fetchall()
     rules = []
     for row in rows:
-        if not _in_window(ordinals.get(row[1]), row[9], row[10], row[13], row[14]):
+        if ordinals is not None and not _in_window(ordinals.get(row[1]), row[9], row[10], row[13], row[14]):
             continue
         sql = f"{row[4] or ''} {row[5]}"
         facts = tuple(sorted(name for name in names_in(sql) if name in types))
