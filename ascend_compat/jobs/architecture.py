@@ -1,0 +1,162 @@
+"""The model a job trains, and its architecture facts: by name, by script name, or by its numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ascend_compat.jobs.model import Fact, Job, Problem, Span, Unresolved
+from ascend_compat.jobs.spec import Spec
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from ascend_compat.matrix.names import Names
+
+_NAMING = ("model", "model_path", "tokenizer_path", "tokenizer_name_or_path", "load_path", "checkpoint_load", "load")
+_NUMBERS = (
+    "num_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "ffn_hidden_size",
+    "num_experts",
+    "moe_ffn_hidden_size",
+    "vocab_size",
+)
+_NEEDED = ("num_layers", "hidden_size", "num_attention_heads")
+_WORDS = re.compile(r"[^A-Za-z0-9.]+")
+
+
+class Architecture:
+    """Facts of every model the matrix holds, read once a connection."""
+
+    _cache: tuple[object, dict[str, dict[str, Any]]] | None = None
+
+    def __init__(self, source: duckdb.DuckDBPyConnection | Mapping[str, dict[str, Any]]) -> None:
+        if isinstance(source, Mapping):
+            self.models: dict[str, dict[str, Any]] = dict(source)
+            return
+        cached = Architecture._cache
+        if cached is None or cached[0] is not source:
+            cursor = source.execute("SELECT * FROM model")
+            columns = [entry[0] for entry in cursor.description or ()]
+            rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+            cached = Architecture._cache = (source, {str(row["id"]): row for row in rows})
+        self.models = cached[1]
+
+    def facts(self, model: str) -> dict[str, Any]:
+        """What is known of a model, by fact name; unknown ones left out."""
+        return {name: value for name, value in self.models.get(model, {}).items() if value is not None}
+
+    def like(self, numbers: Mapping[str, Any]) -> list[str]:
+        """Models whose numbers are these; the ones in which none of the given numbers differs."""
+        if any(numbers.get(name) is None for name in _NEEDED):
+            return []
+        return [model for model, row in self.models.items() if self._fits(row, numbers)]
+
+    @staticmethod
+    def _fits(row: Mapping[str, Any], numbers: Mapping[str, Any]) -> bool:
+        if any(row.get(name) != numbers[name] for name in _NEEDED):
+            return False
+        return all(row.get(name) in (None, numbers.get(name)) or numbers.get(name) is None for name in _NUMBERS)
+
+
+def name_model(job: Job, spec: Spec, names: Names | None, architecture: Architecture | None) -> None:
+    """Sets ``job.model`` and the facts of that model that the job leaves open."""
+    stated = _stated(job, names)
+    if stated is not None:
+        job.model = stated
+    elif architecture is not None:
+        _recognise(job, names, architecture)
+    if job.model is not None and architecture is not None:
+        _fill(job, spec, architecture)
+
+
+def _stated(job: Job, names: Names | None) -> str | None:
+    if names is None:
+        return None
+    texts = [job.facts[name].value for name in _NAMING if name in job.facts and job.facts[name].origin == "stated"]
+    texts += [s.value for s in job.launch.settings if s.key == "defaults.model" and isinstance(s.value, str)]
+    for text in texts:
+        found = names.model(text) if isinstance(text, str) and text else None
+        if found is not None:
+            return found.id
+    return None
+
+
+def _recognise(job: Job, names: Names | None, architecture: Architecture) -> None:
+    numbers = {
+        name: job.facts[name].value for name in _NUMBERS if name in job.facts and job.facts[name].value is not None
+    }
+    layers, noop = numbers.get("num_layers"), job.facts.get("noop_layers")
+    if isinstance(layers, int) and noop is not None and isinstance(noop.value, list):
+        numbers["num_layers"] = layers - len(noop.value)
+    fitting = architecture.like(numbers)
+    by_script = _by_script(job, names) if names is not None else []
+    if not fitting:
+        if any(numbers.get(name) is not None for name in _NEEDED):
+            return
+        fitting = by_script[:1]
+        why = Unresolved("recognised by the script's name", "根据脚本文件名识别")
+    else:
+        why = Unresolved("recognised by its layers, hidden size and heads", "根据层数、隐藏层维度与注意力头数识别")
+    chosen = next((model for model in by_script if model in fitting), fitting[0] if len(fitting) == 1 else None)
+    if chosen is None:
+        if fitting:
+            span = next((job.facts[n].span for n in _NEEDED if n in job.facts and job.facts[n].span), None)
+            place = span or Span(job.launch.file, job.launch.line)
+            job.problems.append(Problem("AC2035", place, {"models": ", ".join(sorted(fitting)[:6])}))
+        return
+    job.model = chosen
+    if "model" not in job.facts or job.facts["model"].value is None:
+        job.facts["model"] = Fact("model", chosen, "derived", why=why)
+
+
+def _by_script(job: Job, names: Names) -> list[str]:
+    """Models that a run of words of the job file's name means, longest run first."""
+    stem = job.launch.file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    words = [word for word in _WORDS.split(stem) if word][:12]
+    found: list[str] = []
+    for text in _runs(words):
+        if any(letter.isdigit() for letter in text):
+            model = names.model(text)
+            if model is not None and model.id not in found:
+                found.append(model.id)
+    return found
+
+
+def _runs(words: list[str]) -> Iterable[str]:
+    for size in range(min(5, len(words)), 0, -1):
+        for start in range(len(words) - size + 1):
+            yield "-".join(words[start : start + size])
+
+
+def _fill(job: Job, spec: Spec, architecture: Architecture) -> None:
+    model = job.model or ""
+    why = Unresolved(f"architecture of {model}", f"{model} 的架构参数")
+    stated_here = _architecture_stated(job)
+    settable = {key.fact for key in spec.keys.values()} if stated_here else frozenset()
+    for name, value in architecture.facts(model).items():
+        if name not in spec.types or name in ("model", "id") or name in settable:
+            continue
+        before = job.facts.get(name)
+        if before is not None and before.origin in ("stated", "unknown"):
+            continue
+        kind = spec.types[name]
+        job.facts[name] = Fact(name, _as(kind, value), "model", why=why)
+
+
+def _as(kind: str, value: Any) -> Any:
+    if kind == "text" and not isinstance(value, str):
+        return str(value)
+    return value
+
+
+def _architecture_stated(job: Job) -> bool:
+    """Whether the job itself gives the architecture, so that what it leaves out is the framework's default."""
+    if job.launch.framework not in ("mindspeed-llm", "mindspeed-rl"):
+        return False
+    layers = job.facts.get("num_layers")
+    return layers is not None and layers.origin == "stated"
