@@ -1,0 +1,168 @@
+"""Documents into tables, tables into one DuckDB file. Names of tables and columns are an interface: docs/views.md."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any
+
+from ascend_compat.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import duckdb
+
+    from ascend_compat.matrix.documents import Document
+
+# small blocks: many small tables, a database of hundreds of kilobytes instead of megabytes
+_BLOCK_SIZE = 16384
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+
+
+class Table:
+    """Rows of one table while it is put together; a row is a mapping, a column it leaves out is NULL."""
+
+    def __init__(self, name: str, columns: dict[str, str]) -> None:
+        self.name = name
+        self.columns = columns
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, **row: Any) -> None:
+        """Append one row."""
+        self.rows.append(row)
+
+
+def tables_of(documents: Sequence[Document]) -> list[Table]:
+    """Every table of the database, filled."""
+    from ascend_compat.matrix import build_frameworks, build_models, build_products
+
+    products = build_products.tables(documents)
+    ordinals = {(row["product"], row["release"]): row["ordinal"] for row in products["release"].rows}
+    return [
+        *products.values(),
+        *build_models.tables(documents),
+        *build_frameworks.tables(documents, products, ordinals),
+        *_stacks(documents),
+        _evidence(documents),
+    ]
+
+
+def write_database(path: str, documents: Sequence[Document], content_hash: str) -> None:
+    """Build the database file at ``path``, which must not exist yet (or in memory: ``:memory:`` is refused)."""
+    import duckdb
+
+    con = duckdb.connect()
+    try:
+        con.execute(f"ATTACH {_text(path)} AS matrix (BLOCK_SIZE {_BLOCK_SIZE})")
+        con.execute("USE matrix")
+        fill(con, documents, content_hash)
+        con.execute("CHECKPOINT matrix")
+        con.execute("USE memory")
+        con.execute("DETACH matrix")
+    finally:
+        con.close()
+
+
+def fill(con: duckdb.DuckDBPyConnection, documents: Sequence[Document], content_hash: str) -> None:
+    """Create and fill every table in the connection's current database."""
+    from ascend_compat._version import __version__
+
+    meta = Table("meta", {"key": "VARCHAR", "value": "VARCHAR"})
+    meta.add(key="content_hash", value=content_hash)
+    meta.add(key="version", value=__version__)
+    meta.add(key="documents", value=str(len(documents)))
+    con.execute("BEGIN")
+    for table in [meta, *tables_of(documents)]:
+        _create(con, table)
+    con.execute("COMMIT")
+
+
+def _create(con: duckdb.DuckDBPyConnection, table: Table) -> None:
+    names = ", ".join(f"{quoted(name)} {kind}" for name, kind in table.columns.items())
+    con.execute(f"CREATE TABLE {quoted(table.name)} ({names})")
+    if not table.rows:
+        return
+    values = [[_plain(row.get(name), kind) for row in table.rows] for name, kind in table.columns.items()]
+    # a column of NULLs alone has no type to infer, so every column is cast to what it is declared as
+    marks = ", ".join(f"unnest(CAST(? AS {_list_of(kind)}))::{kind}" for kind in table.columns.values())
+    try:
+        con.execute(f"INSERT INTO {quoted(table.name)} SELECT {marks}", values)
+    except Exception as error:
+        raise DataError(f"table {table.name} cannot be filled: {error}") from error
+
+
+def _list_of(kind: str) -> str:
+    return f"{kind}[]" if kind == "VARCHAR[]" else "VARCHAR[]"
+
+
+def _plain(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "VARCHAR[]":
+        return [str(item) for item in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
+
+
+def quoted(name: str) -> str:
+    """An identifier as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def json_text(value: Any) -> str | None:
+    """A value of a document as JSON text; None stays None, dates become text."""
+    import json
+
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
+
+
+def in_both(value: Any) -> tuple[str | None, str | None]:
+    """The English and Chinese wording of a document's value: ``{en, zh}``, or one text for both."""
+    if value is None:
+        return None, None
+    if isinstance(value, dict):
+        english, chinese = value.get("en"), value.get("zh")
+        return english or chinese, chinese or english
+    return str(value), str(value)
+
+
+def of_kind(documents: Iterable[Document], kind: str) -> list[Document]:
+    """The documents of one kind."""
+    return [document for document in documents if document.kind == kind]
+
+
+def _stacks(documents: Sequence[Document]) -> list[Table]:
+    listed = Table("stack_table", {"id": "VARCHAR", "kind": "VARCHAR", "path": "VARCHAR", "source": "VARCHAR"})
+    tables: dict[str, Table] = {}
+    for document in documents:
+        rows = document.body.get("rows")
+        if not document.path.startswith("stacks/") or not isinstance(rows, list):
+            continue
+        name = str(document.body.get("id") or document.path.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+        name = "stack_" + re.sub(r"[^a-z0-9]+", "_", name.lower())
+        listed.add(id=name, kind=document.kind, path=document.path, source=json_text(document.body.get("source")))
+        columns: dict[str, str] = {}
+        for row in rows:
+            columns.update(dict.fromkeys(map(str, row), "VARCHAR"))
+        table = tables.setdefault(name, Table(name, columns))
+        table.columns.update(columns)
+        table.rows += [{str(key): _flat(value) for key, value in row.items()} for row in rows]
+    return [listed, *tables.values()]
+
+
+def _flat(value: Any) -> Any:
+    return json_text(value) if isinstance(value, (dict, list)) else value
+
+
+def _evidence(documents: Sequence[Document]) -> Table:
+    table = Table("evidence_file", {"path": "VARCHAR", "body": "VARCHAR"})
+    for document in of_kind(documents, "evidence"):
+        with contextlib.suppress(TypeError):
+            table.add(path=document.path, body=json_text(document.body))
+    return table
