@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import DataError
 from ascend_compat.matrix.build import Table, in_both, json_text, of_kind
-from ascend_compat.matrix.cells import STATUSES, Cell, cell_of, feature_statuses
+from ascend_compat.matrix.tables import STATUSES, read_cell, stated_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,9 +170,8 @@ def _claims(documents: Sequence[Document], releases: set[tuple[str, str]]) -> di
                 key = (product, release, row["model"], row["framework"], feature)
                 held = best.get(key)
                 if held is None or _CAUTION[status] > _CAUTION[held["status"]]:
-                    conditional = status in ("supported", "partial")
                     names = ("condition", "condition_zh", "condition_json")
-                    condition = {name: row[name] if conditional else None for name in names}
+                    condition = {name: row[name] if status in (row["status"], "partial") else None for name in names}
                     best[key] = {
                         **dict(zip((*place, "feature"), key)),
                         "status": status,
@@ -191,15 +190,15 @@ def _rows(document: Document, product: str, release: str) -> Iterator[dict[str, 
         series_en, series_zh = in_both(row.get("series"))
         for ordinal, column in columns:
             heading_en, heading_zh = in_both(column.get("heading"))
-            said = row.get(column["framework"], "unknown")
-            if isinstance(said, dict):
-                said = said.get(column["id"], "unknown")
             try:
-                cell: Cell = cell_of(said, column)
-            except ValueError as error:
-                raise DataError(f"{document.path}: row {row.get('label')}, column {column['id']}: {error}") from error
-            source = cell.source or row.get("source") or column.get("source") or body.get("source")
-            features = feature_statuses(cell, column)
+                stated = stated_cell(row, column)
+                status, condition, text, features = read_cell(stated, column)
+            except DataError as error:
+                raise DataError(f"{document.path}: {error}") from error
+            own = stated if isinstance(stated, dict) else {}
+            note_en, note_zh = in_both(own.get("note") or row.get("note"))
+            condition_en, condition_zh = in_both(condition)
+            source = own.get("source") or row.get("source") or column.get("source") or body.get("source")
             for model in row.get("models") or ():
                 yield {
                     "product": product,
@@ -207,13 +206,13 @@ def _rows(document: Document, product: str, release: str) -> Iterator[dict[str, 
                     "model": model,
                     "framework": column["framework"],
                     "column": column["id"],
-                    "status": cell.status,
-                    "condition": cell.condition_en,
-                    "condition_zh": cell.condition_zh,
-                    "condition_json": json_text(cell.condition),
-                    "text": cell.text,
-                    "note_en": cell.note_en,
-                    "note_zh": cell.note_zh,
+                    "status": status,
+                    "condition": condition_en,
+                    "condition_zh": condition_zh,
+                    "condition_json": json_text(condition),
+                    "text": text,
+                    "note_en": note_en,
+                    "note_zh": note_zh,
                     "label": row.get("label"),
                     "series_en": series_en,
                     "series_zh": series_zh,

@@ -90,7 +90,7 @@ class Names:
         """Whether a path component speaks of some model, though of none that is known."""
         if _SIZE.search(part):
             return True
-        words = [word for word in re.findall(r"[a-z]{3,}", part.casefold())]
+        words = re.findall(r"[a-z]{3,}", part.casefold())
         if not words:
             return False
         marks = " OR ".join("starts_with(normalised, ?)" for _ in words)
@@ -186,7 +186,7 @@ def ordinal(con: duckdb.DuckDBPyConnection, product: str, text: str) -> float | 
 
 def _shortened(text: str) -> list[tuple[str, tuple[str, ...]]]:
     """The name, then the name with one more variant word left off each time, with the words left off."""
-    names = [(text, ())]
+    names: list[tuple[str, tuple[str, ...]]] = [(text, ())]
     left_off: tuple[str, ...] = ()
     rest = text
     while (match := _VARIANT.search(rest)) and len(names) < 12:

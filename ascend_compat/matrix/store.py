@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-_BUILDERS = ("documents", "build", "build_products", "build_models", "build_frameworks", "cells", "normal")
+_BUILDERS = ("documents", "build", "build_products", "build_models", "build_frameworks", "tables", "normal")
 _LOCKED = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
