@@ -78,10 +78,10 @@ def read_cell(stated: Any, column: dict[str, Any]) -> tuple[str, dict[str, Any] 
     features: list[str] = column["features"]
     if isinstance(stated, dict):
         status = stated["status"]
-        claims = {feature: status for feature in features} | stated.get("claims", {})
+        claims = dict.fromkeys(features, status) | stated.get("claims", {})
         return status, stated.get("condition"), stated.get("text"), claims
     if isinstance(stated, str) and stated in STATUSES:
-        return stated, None, None, {feature: stated for feature in features}
+        return stated, None, None, dict.fromkeys(features, stated)
     words = stated if isinstance(stated, list) else [stated]
     meanings = list(_meanings(words, column))
     text = ", ".join(words)
@@ -91,7 +91,7 @@ def read_cell(stated: Any, column: dict[str, Any]) -> tuple[str, dict[str, Any] 
         claims = {feature: "supported" if feature in named else unlisted for feature in features}
         return "supported", None, text, claims
     status = meanings[0].get("status", "supported")
-    return status, meanings[0].get("condition"), text, {feature: status for feature in features}
+    return status, meanings[0].get("condition"), text, dict.fromkeys(features, status)
 
 
 def _meanings(words: list[str], column: dict[str, Any]) -> Iterator[dict[str, Any]]:
