@@ -26,6 +26,23 @@ _NUMBERS = (
     "vocab_size",
 )
 _NEEDED = ("num_layers", "hidden_size", "num_attention_heads")
+# Columns of the model table that describe the entry, not the architecture.
+_NO_FACTS = frozenset(
+    (
+        "id",
+        "name_en",
+        "name_zh",
+        "family",
+        "series_en",
+        "series_zh",
+        "type",
+        "variant_of",
+        "base_model",
+        "params",
+        "attention",
+    )
+    + ("dtype", "license", "confidence", "hf_ids", "aliases", "sources", "body", "path")
+)
 _WORDS = re.compile(r"[^A-Za-z0-9.]+")
 
 
@@ -48,7 +65,8 @@ class Architecture:
 
     def facts(self, model: str) -> dict[str, Any]:
         """What is known of a model, by fact name; unknown ones left out."""
-        return {name: value for name, value in self.models.get(model, {}).items() if value is not None}
+        row = self.models.get(model, {})
+        return {name: value for name, value in row.items() if value is not None and name not in _NO_FACTS}
 
     def like(self, numbers: Mapping[str, Any]) -> list[str]:
         """Models whose numbers are these; the ones in which none of the given numbers differs."""
@@ -139,7 +157,7 @@ def _fill(job: Job, spec: Spec, architecture: Architecture) -> None:
     stated_here = _architecture_stated(job)
     settable = {key.fact for key in spec.keys.values()} if stated_here else frozenset()
     for name, value in architecture.facts(model).items():
-        if name not in spec.types or name in ("model", "id") or name in settable:
+        if name not in spec.types or name in settable:
             continue
         before = job.facts.get(name)
         if before is not None and before.origin in ("stated", "unknown"):

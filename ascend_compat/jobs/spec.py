@@ -170,7 +170,7 @@ class Spec:
             found = self._defaults[version, base] = {}
             at = self.place(version)
             for key in self.keys.values():
-                if key.fact is None or key.fact in found or key.raw.get("alias_of"):
+                if key.fact is None or key.fact in found or key.raw.get("alias_of") or key.deprecated in self.keys:
                     continue
                 if not any(window.holds(at, base) for window in key.windows):
                     continue
@@ -266,11 +266,13 @@ def load_spec(con: duckdb.DuckDBPyConnection, framework: str) -> Spec | None:
     row = con.execute("SELECT body FROM framework_spec WHERE framework = ?", [framework]).fetchone()
     if row is None:
         return None
-    body = json.loads(row[0])
-    types = dict(con.execute("SELECT name, type FROM fact").fetchall())
-    product = body.get("product") or framework
-    rows = con.execute("SELECT release FROM release WHERE product = ? ORDER BY ordinal", [product]).fetchall()
-    spec = make_spec(body, [release for (release,) in rows], types)
+    whole = json.loads(row[0])
+    keys, document = whole.get("keys") or {}, whole.get("framework") or {}
+    body = {**document, "id": framework, **{name: keys.get(name) for name in ("keys", "strict", "configs")}}
+    product = document.get("product") or framework
+    names = con.execute("SELECT release, aliases FROM release WHERE product = ?", [product]).fetchall()
+    aliases = {alias: release for release, listed in names for alias in listed or ()}
+    spec = make_spec(body, whole.get("versions") or (), whole.get("facts") or {}, aliases)
     if framework != "ascendfactory":
         spec.bundle = load_spec(con, "ascendfactory")
     return spec

@@ -119,9 +119,10 @@ def _documents(source: Text) -> list[Document]:
     anchors: dict[str, Node] = {}
     events: Iterator[Any] = iter(yaml.parse(source.text, Loader=_LOADER))
     for event in events:
-        if isinstance(event, yaml.ScalarEvent):
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
             node = _scalar(event, source)
-        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+        elif kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
             if len(stack) >= MAX_DEPTH:
                 raise TreeError(Problem("AC2010", source.at(event.start_mark.line), {"limit": str(MAX_DEPTH)}))
             _refuse_tag(event, source)
@@ -130,26 +131,26 @@ def _documents(source: Text) -> list[Document]:
                 anchors[event.anchor] = node
             stack.append((node, []))
             continue
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+        elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
             node, children = stack.pop()
             nodes = cast("list[Node]", children)
-            if isinstance(event, yaml.SequenceEndEvent):
+            if kind is yaml.SequenceEndEvent:
                 node.items = nodes
             else:
                 node.pairs = _pairs(nodes, documents[-1])
-        elif isinstance(event, yaml.AliasEvent):
+        elif kind is yaml.AliasEvent:
             named = anchors.get(event.anchor)
             if named is None or any(named is open_node for open_node, _ in stack):
                 at = source.at(event.start_mark.line, event.start_mark.column, len(event.anchor) + 1)
                 raise TreeError(_syntax_problem(f"alias *{event.anchor} has no finished anchor", at))
             node = named
-        elif isinstance(event, yaml.DocumentStartEvent):
+        elif kind is yaml.DocumentStartEvent:
             anchors = {}
             documents.append(Document(source, Node(event.start_mark.line, 0, 1)))
             continue
         else:
             continue
-        if isinstance(event, yaml.ScalarEvent) and event.anchor:
+        if kind is yaml.ScalarEvent and event.anchor:
             anchors[event.anchor] = node
         if stack:
             stack[-1][1].append(node)
