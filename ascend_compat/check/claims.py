@@ -55,6 +55,7 @@ class _Claim:
     feature: str
     status: str
     condition: str | None
+    condition_zh: str | None
     source: str | None
     column: str | None
     heading_en: str | None
@@ -166,7 +167,7 @@ class Claims:
             return {}
         marks = ", ".join("?" for _ in question.features)
         rows = self._con.execute(
-            'SELECT cl.feature, cl.status, cl.condition, cl.source, cl."column", ce.heading_en, ce.heading_zh '
+            'SELECT cl.feature, cl.status, cl.condition, cl.condition_zh, cl.source, cl."column", ce.heading_en, ce.heading_zh '
             "FROM claim cl LEFT JOIN cell ce ON ce.product = cl.product AND ce.release = cl.release AND ce.model = cl.model "
             'AND ce.framework = cl.framework AND ce."column" = cl."column" '
             f"WHERE cl.product = ? AND cl.release = ? AND cl.framework = ? AND cl.model = ? AND cl.feature IN ({marks})",
@@ -205,7 +206,7 @@ class Claims:
         return self._catalogue.finding(
             code,
             {**words, "feature": name.en},
-            {**words, "feature": name.zh},
+            {**words, "feature": name.zh, "condition": claim.condition_zh or claim.condition},
             topic="model-support",
             reason=reason,
             sources=_sources(claim, release),

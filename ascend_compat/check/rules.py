@@ -109,9 +109,13 @@ def load_rules(
         list(frameworks),
     ).fetchall()
     rules = []
+    taken: set[str] = set()
     for row in rows:
+        if row[0] in taken:
+            continue
         if ordinals is not None and not _in_window(ordinals.get(row[1]), row[9], row[10], row[13], row[14]):
             continue
+        taken.add(row[0])
         sql = f"{row[4] or ''} {row[5]}"
         facts = tuple(sorted(name for name in names_in(sql) if name in types))
         rules.append(

@@ -28,7 +28,7 @@ def list_rules(framework: str | None, topic: str | None, form: str, lang: str | 
     rows = (
         connect()
         .execute(
-            f"SELECT id, framework, topic, severity, rests_on, message_{language(lang)} FROM rule "
+            f"SELECT DISTINCT id, framework, topic, severity, rests_on, message_{language(lang)} FROM rule "
             "WHERE (? IS NULL OR framework = ?) AND (? IS NULL OR topic = ?) ORDER BY framework, id",
             [framework, framework, topic, topic],
         )
@@ -74,7 +74,7 @@ def test(rule: tuple[str, ...]) -> None:
                 f"{result.example.rule}: {result.problem}: {json.dumps(dict(result.example.body), ensure_ascii=False)}"
             )
     count, proved = engine.con.execute(
-        "SELECT count(*), count(*) FILTER (rests_on = 'proof') FROM rule WHERE len(?) = 0 OR list_contains(?, id)",
+        "SELECT count(DISTINCT id), count(DISTINCT id) FILTER (rests_on = 'proof') FROM rule WHERE len(?) = 0 OR list_contains(?, id)",
         [list(rule), list(rule)],
     ).fetchall()[0]
     wrong = sum(result.problem is not None for result in results)
