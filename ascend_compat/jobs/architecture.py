@@ -26,23 +26,7 @@ _NUMBERS = (
     "vocab_size",
 )
 _NEEDED = ("num_layers", "hidden_size", "num_attention_heads")
-# Columns of the model table that describe the entry, not the architecture.
-_NO_FACTS = frozenset(
-    (
-        "id",
-        "name_en",
-        "name_zh",
-        "family",
-        "series_en",
-        "series_zh",
-        "type",
-        "variant_of",
-        "base_model",
-        "params",
-        "attention",
-    )
-    + ("dtype", "license", "confidence", "hf_ids", "aliases", "sources", "body", "path")
-)
+_TEXT_FACTS = ("model_type", "modality")
 _WORDS = re.compile(r"[^A-Za-z0-9.]+")
 
 
@@ -66,7 +50,7 @@ class Architecture:
     def facts(self, model: str) -> dict[str, Any]:
         """What is known of a model, by fact name; unknown ones left out."""
         row = self.models.get(model, {})
-        return {name: value for name, value in row.items() if value is not None and name not in _NO_FACTS}
+        return {name: value for name, value in row.items() if isinstance(value, int) or (value and name in _TEXT_FACTS)}
 
     def like(self, numbers: Mapping[str, Any]) -> list[str]:
         """Models whose numbers are these; the ones in which none of the given numbers differs."""

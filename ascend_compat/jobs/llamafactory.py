@@ -61,8 +61,10 @@ def add(launch: Launch, document: Document, root: Node, beside: Path | None) -> 
     """Adds the arguments below ``root``: side files first, so that the job's own word is the later one."""
     if is_v1(root):
         for path, node in leaves(root):
-            value = resolve(node, document.root, path)
-            launch.settings.append(Setting(f"v1:{path}", value, document.text.span(node)))
+            setting = Setting(f"v1:{path}", resolve(node, document.root, path), document.text.span(node))
+            launch.settings.append(setting)
+            if path == "dist_config.config_file" and _is_deepspeed(root):
+                name_side_file(launch, setting, beside)
         return
     own: list[Setting] = []
     for key, node in root.pairs or ():
@@ -75,6 +77,12 @@ def add(launch: Launch, document: Document, root: Node, beside: Path | None) -> 
         else:
             name_side_file(launch, setting, beside)
     launch.settings += own
+
+
+def _is_deepspeed(root: Node) -> bool:
+    distribution = root.get("dist_config")
+    name = distribution.get("name") if distribution else None
+    return name is not None and name.scalar == "deepspeed"
 
 
 def name_side_file(launch: Launch, setting: Setting, beside: Path | None) -> None:

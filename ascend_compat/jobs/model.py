@@ -27,7 +27,7 @@ class Unresolved:
     zh: str
 
 
-Scalar = Union[str, int, float, bool, None]
+Scalar = str | int | float | bool | None
 Value = Union[Scalar, Unresolved, "list[Value]", "dict[str, Value]"]
 
 
