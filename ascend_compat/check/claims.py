@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.finding import Finding, Source, Text, WayOut
+from ascend_compat.check.labels import Labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,8 +69,17 @@ class Claims:
     def __init__(self, con: duckdb.DuckDBPyConnection, catalogue: Catalogue) -> None:
         self._con = con
         self._catalogue = catalogue
-        self._features: dict[str, Text] | None = None
+        self.labels = Labels(con)
         self._releases: dict[tuple[str, str], tuple[str | None, tuple[str, ...]]] = {}
+
+    def own_release(self, product: str, framework: str, version: str) -> str | None:
+        """The release of a framework's own product that is ``version``, where it has a table."""
+        row = self._con.execute(
+            "SELECT release FROM release_framework WHERE product = ? AND framework = ? AND release = ? "
+            "AND completeness IN ('full', 'partial')",
+            [product, framework, version],
+        ).fetchone()
+        return row[0] if row else None
 
     def release_for(self, product: str, framework: str) -> tuple[str | None, tuple[str, ...]]:
         """The newest release whose table states the framework completely (else in part), and the newer ones known in part."""
@@ -105,13 +115,13 @@ class Claims:
         if release is None:
             release, newer = self.release_for(product, question.framework)
         if release is None:
-            words = {"product": product, "framework": question.framework}
-            return Answer(None, (self._catalogue.finding("AC1011", words),), "unverified")
+            words = self.labels.words(product=product, framework=question.framework)
+            return Answer(None, (self._catalogue.finding("AC1011", *words),), "unverified")
         if self.framework_missing(product, release, question.framework):
-            words = {"product": product, "release": release, "framework": question.framework}
+            words = self.labels.words(product=product, release=release, framework=question.framework)
             ways = self._other_frameworks(product, release, question, question.features)
             finding = self._catalogue.finding(
-                "AC1009", words, span=question.model_span, verdict="unsupported", ways_out=ways, topic="model-support"
+                "AC1009", *words, span=question.model_span, verdict="unsupported", ways_out=ways, topic="model-support"
             )
             return Answer(release, (finding,), "unsupported")
         claims = self._claims(product, release, question)
@@ -136,8 +146,7 @@ class Claims:
                 if verdict == "supported":
                     verdict = "unverified"
                 findings.append(self._unknown(product, release, question, feature))
-        for later in newer:
-            findings.extend(self._notes(product, later, question, "AC1008"))
+        findings.extend(self._notes(product, newer, question, "AC1008"))
         return Answer(release, tuple(findings), verdict)
 
     def notes(self, product: str, question: Question) -> tuple[Finding, ...]:
@@ -145,21 +154,36 @@ class Claims:
         release, _ = self.release_for(product, question.framework)
         if release is None:
             return ()
-        return tuple(self._notes(product, release, question, "AC1007"))
+        return tuple(self._notes(product, (release,), question, "AC1007"))
 
-    def _notes(self, product: str, release: str, question: Question, code: str) -> list[Finding]:
-        by_status: dict[tuple[str, str | None], list[_Claim]] = {}
-        for claim in self._claims(product, release, question).values():
-            if claim.status != "unknown":
-                by_status.setdefault((claim.status, claim.condition), []).append(claim)
+    def _notes(self, product: str, releases: Sequence[str], question: Question, code: str) -> list[Finding]:
+        """One note for each thing said, whichever releases say it."""
+        said: dict[tuple[str, str | None, tuple[str, ...]], list[tuple[str, _Claim]]] = {}
+        for release in releases:
+            by_status: dict[tuple[str, str | None], list[_Claim]] = {}
+            for claim in self._claims(product, release, question).values():
+                if claim.status != "unknown":
+                    by_status.setdefault((claim.status, claim.condition), []).append(claim)
+            for (status, condition), claims in by_status.items():
+                features = tuple(claim.feature for claim in claims)
+                said.setdefault((status, condition, features), []).append((release, claims[0]))
         notes = []
-        for (status, condition), claims in sorted(by_status.items(), key=lambda item: str(item[0])):
-            words = self._words(product, release, question, claims[0])
-            names = [self.feature_name(claim.feature) for claim in claims]
-            extra = f" ({condition})" if condition else ""
-            english = {**words, "feature": ", ".join(name.en for name in names), "status": status + extra}
-            chinese = {**words, "feature": "、".join(name.zh for name in names), "status": _STATUS_ZH[status] + extra}
-            notes.append(self._catalogue.finding(code, english, chinese, sources=_sources(claims[0], release)))
+        for (status, condition, features), places in said.items():
+            claim = places[0][1]
+            english, chinese = self.labels.words(
+                product=product,
+                release=", ".join(release for release, _ in reversed(places)),
+                framework=question.framework,
+                model=question.model,
+            )
+            names = [self.feature_name(feature) for feature in features]
+            english |= {"feature": ", ".join(name.en for name in names), "status": _with(status, condition)}
+            chinese |= {
+                "feature": "、".join(name.zh for name in names),
+                "status": _with(_STATUS_ZH[status], claim.condition_zh or condition),
+            }
+            sources = tuple(source for release, one in places for source in _sources(one, release))
+            notes.append(self._catalogue.finding(code, english, chinese, sources=sources))
         return notes
 
     def _claims(self, product: str, release: str, question: Question) -> dict[str, _Claim]:
@@ -177,36 +201,25 @@ class Claims:
 
     def feature_name(self, feature: str) -> Text:
         """A feature's name in both languages."""
-        if self._features is None:
-            rows = self._con.execute("SELECT id, name_en, name_zh FROM feature").fetchall()
-            self._features = {row[0]: Text(row[1], row[2]) for row in rows}
-        return self._features.get(feature, Text(feature, feature))
-
-    def _words(self, product: str, release: str, question: Question, claim: _Claim) -> dict[str, Any]:
-        return {
-            "product": product,
-            "release": release,
-            "framework": question.framework,
-            "model": question.model,
-            "condition": claim.condition,
-        }
+        return self.labels.name("feature", feature)
 
     def _finding(
         self, code: str, product: str, release: str, question: Question, claim: _Claim, **rest: Any
     ) -> Finding:
-        words = self._words(product, release, question, claim)
-        name = self.feature_name(claim.feature)
+        english, chinese = self.labels.words(
+            product=product, release=release, framework=question.framework, model=question.model, feature=claim.feature
+        )
         reason = None
         if claim.heading_en and claim.heading_zh:
             reason = Text(
-                f'the cell of {question.model} in the column "{claim.heading_en}" of {question.framework} is {claim.status}',
-                f"{question.framework} 的“{claim.heading_zh}”一列中 {question.model} 的取值为“{_STATUS_ZH[claim.status]}”",
+                f'in the column "{claim.heading_en}" of {english["framework"]}, the cell of {english["model"]} is {claim.status}',
+                f"{chinese['framework']} 的“{claim.heading_zh}”一列中，{chinese['model']} 的取值为“{_STATUS_ZH[claim.status]}”",
             )
         rest.setdefault("span", question.spans.get(claim.feature) or question.model_span)
         return self._catalogue.finding(
             code,
-            {**words, "feature": name.en},
-            {**words, "feature": name.zh, "condition": claim.condition_zh or claim.condition},
+            {**english, "condition": claim.condition},
+            {**chinese, "condition": claim.condition_zh or claim.condition},
             topic="model-support",
             reason=reason,
             sources=_sources(claim, release),
@@ -226,8 +239,9 @@ class Claims:
         )
 
     def _unknown(self, product: str, release: str, question: Question, feature: str) -> Finding:
-        words = {"product": product, "release": release, "framework": question.framework, "model": question.model}
-        name = self.feature_name(feature)
+        words = self.labels.words(
+            product=product, release=release, framework=question.framework, model=question.model, feature=feature
+        )
         last = self._con.execute(
             "SELECT cl.release, cl.status, r.date FROM claim cl JOIN release r USING (product, release) WHERE cl.product = ? "
             "AND cl.framework = ? AND cl.model = ? AND cl.feature = ? AND cl.status <> 'unknown' ORDER BY r.ordinal DESC LIMIT 1",
@@ -241,8 +255,7 @@ class Claims:
             )
         return self._catalogue.finding(
             "AC1005",
-            {**words, "feature": name.en},
-            {**words, "feature": name.zh},
+            *words,
             span=question.spans.get(feature) or question.model_span,
             verdict="unverified",
             reason=reason,
@@ -255,22 +268,26 @@ class Claims:
             return ()
         marks = ", ".join("?" for _ in features)
         rows = self._con.execute(
-            "SELECT f.id, f.name FROM claim cl JOIN framework f ON f.id = cl.framework "
+            "SELECT DISTINCT cl.framework FROM claim cl "
             f"WHERE cl.product = ? AND cl.release = ? AND cl.model = ? AND cl.feature IN ({marks}) "
-            "AND cl.status IN ('supported', 'partial') AND cl.framework <> ? GROUP BY ALL ORDER BY 1",
+            "AND cl.status IN ('supported', 'partial') AND cl.framework <> ? ORDER BY 1",
             [product, release, question.model, *features, question.framework],
         ).fetchall()
-        feature = self.feature_name(features[0])
-        return tuple(
-            WayOut(
-                Text(
-                    f"use {name}: {product} {release} supports {feature.en} for {question.model} there",
-                    f"改用 {name}：{product} {release} 在其中支持 {question.model} 的{feature.zh}",
-                ),
-                {"framework": framework},
+        ways = []
+        for (framework,) in rows:
+            english, chinese = self.labels.words(
+                product=product, framework=framework, model=question.model, feature=features[0]
             )
-            for framework, name in rows
-        )
+            text = Text(
+                "use {framework}: {product} {release} supports {feature} for {model} there".format(
+                    **english, release=release
+                ),
+                "改用 {framework}：{product} {release} 在其中支持 {model} 使用{feature}".format(
+                    **chinese, release=release
+                ),
+            )
+            ways.append(WayOut(text, {"framework": framework}))
+        return tuple(ways)
 
     def _other_features(self, product: str, release: str, question: Question) -> tuple[WayOut, ...]:
         rows = self._con.execute(
@@ -315,17 +332,15 @@ class Claims:
         ).fetchone()
         if row is None:
             return ()
-        name = self.feature_name(feature)
-        address = _address(row[2])
-        return (
-            WayOut(
-                Text(
-                    f"outside the bundle, upstream {row[0]} has {name.en} for {question.model} since {row[1]} ({address})",
-                    f"在方案之外，上游 {row[0]} 自 {row[1]} 起支持 {question.model} 的{name.zh}（{address}）",
-                ),
-                {"product": row[0], "release": row[1]},
+        english, chinese = self.labels.words(product=row[0], model=question.model, feature=feature)
+        place = {"since": row[1], "source": _address(row[2])}
+        text = Text(
+            "outside the bundle, upstream {product} has {feature} for {model} since {since} ({source})".format(
+                **english, **place
             ),
+            "在方案之外，上游 {product} 自 {since} 起对 {model} 提供{feature}（{source}）".format(**chinese, **place),
         )
+        return (WayOut(text, {"product": row[0], "release": row[1]}),)
 
     def _other_models(self, product: str, release: str, question: Question, feature: str) -> tuple[WayOut, ...]:
         row = self._con.execute(
@@ -336,7 +351,8 @@ class Claims:
         ).fetchone()
         if row is None:
             return ()
-        text = Text(f"the nearest model that has it there is {row[0]}", f"该框架中支持该特性的最接近模型是 {row[0]}")
+        name = self.labels.name("model", row[0])
+        text = Text(f"the nearest model that has it there is {name.en}", f"该框架中支持该特性的最接近模型是 {name.zh}")
         return (WayOut(text, {"model": row[0]}),)
 
 
@@ -344,7 +360,12 @@ def _sources(claim: _Claim, release: str) -> tuple[Source, ...]:
     if not claim.source:
         return ()
     source = _parsed(claim.source)
-    return (Source(_address(claim.source), source.get("date"), release, None),)
+    date = source.get("date")
+    return (Source(_address(claim.source), date if date != "unknown" else None, release, None),)
+
+
+def _with(status: str, condition: str | None) -> str:
+    return f"{status} ({condition})" if condition else status
 
 
 def _parsed(source: str) -> dict[str, Any]:

@@ -175,18 +175,29 @@ class Engine:
             named = job.facts.get("model")
             if named is not None and isinstance(named.value, str):
                 findings.append(self.catalogue.finding("AC1006", {"model": named.value}, span=named.span))
-            report.release = options.release or self.claims.release_for(report.product or "", job.launch.framework)[0]
+            report.release = self._release(report, job, options)
             return
         spec = self.spec(job.launch.framework)
         spans = {name: self._asked_at(job, spec, name) for name in features}
         named = job.facts.get("model")
         question = Question(job.launch.framework, job.model, tuple(features), spans, named.span if named else None)
-        answer = self.claims.answer(report.product or "", options.release, question)
+        answer = self.claims.answer(report.product or "", self._release(report, job, options, default=None), question)
         report.release = answer.release
         report.verdict = answer.verdict
         findings.extend(answer.findings)
         if report.product != BUNDLE:
             findings.extend(self.claims.notes(BUNDLE, question))
+
+    def _release(self, report: Report, job: Job, options: Options, default: str | None = "newest") -> str | None:
+        """The release asked for, else that of the framework's own version, else (with a default) the newest with a table."""
+        product = report.product or ""
+        if options.release:
+            return options.release
+        if product != BUNDLE:
+            own = self.claims.own_release(product, job.launch.framework, job.version)
+            if own:
+                return own
+        return self.claims.release_for(product, job.launch.framework)[0] if default else None
 
     def _asked_at(self, job: Job, spec: Spec | None, feature: str) -> Span | None:
         """The line that asks for a feature: the first stated fact its condition names."""

@@ -41,7 +41,9 @@ class Result:
 def examples(engine: Engine, rule_ids: Iterable[str] = ()) -> Iterator[Example]:
     """Examples of all rules, or of the named ones; without a version they run at the newest the rule is valid for."""
     wanted = set(rule_ids)
-    rows = engine.con.execute("SELECT id, framework, last(until ORDER BY until_ordinal NULLS LAST), any_value(examples) FROM rule GROUP BY ALL ORDER BY framework, id").fetchall()
+    rows = engine.con.execute(
+        "SELECT id, framework, last(until ORDER BY until_ordinal NULLS LAST), any_value(examples) FROM rule GROUP BY ALL ORDER BY framework, id"
+    ).fetchall()
     for identifier, framework, until, body in rows:
         if wanted and identifier not in wanted:
             continue

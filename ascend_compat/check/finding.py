@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,16 +13,19 @@ Verdict = Literal["supported", "unverified", "unsupported", "impossible", "unrea
 VERDICTS: tuple[Verdict, ...] = ("supported", "unverified", "unsupported", "impossible", "unreadable")
 
 
+_BETWEEN = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9%])(?=[\u4e00-\u9fff])")
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One sentence in both languages."""
+    """One sentence in both languages; Chinese gets a space where it meets Latin letters and digits."""
 
     en: str
     zh: str
 
     def in_language(self, language: str) -> str:
         """The sentence in ``en`` or ``zh``."""
-        return self.zh if language == "zh" else self.en
+        return _BETWEEN.sub(" ", self.zh) if language == "zh" else self.en
 
 
 @dataclass(frozen=True, slots=True)
