@@ -46,23 +46,28 @@ def _frameworks(documents: Sequence[Document], products: Mapping[str, Table]) ->
     keys = {str(document.body["framework"]): document.body for document in of_kind(documents, "keys")}
     described = {str(document.body["id"]): document.body for document in of_kind(documents, "framework")}
     listed = [row["framework"] for row in products["release_framework"].rows]
-    for framework in dict.fromkeys([*described, *keys, *listed]):
-        body = described.get(framework)
-        english, chinese = in_both((body or {}).get("names"))
-        product = str((body or {}).get("product", framework))
+    for framework in dict.fromkeys([*described, *listed]):
+        english, chinese = in_both(described.get(framework, {}).get("names"))
         table.add(
             id=framework,
             name=english or framework,
             name_en=english or framework,
             name_zh=chinese or framework,
-            product=product,
-            aliases=list((body or {}).get("aliases") or ()),
-            body=json_text(body),
+            product=str(described.get(framework, {}).get("product", framework)),
+            aliases=list(described.get(framework, {}).get("aliases") or ()),
+            body=json_text(described.get(framework)),
         )
-        if body is not None or framework in keys:
-            versions = [row["release"] for row in products["release"].rows if row["product"] == product]
-            whole = {"framework": body, "keys": keys.get(framework), "facts": types, "versions": versions}
-            spec.add(framework=framework, body=json_text(whole))
+    home = {row["id"]: row["product"] for row in table.rows}
+    for framework in dict.fromkeys([*described, *keys]):
+        product = home.get(framework, framework)
+        versions = [row["release"] for row in products["release"].rows if row["product"] == product]
+        whole = {
+            "framework": described.get(framework),
+            "keys": keys.get(framework),
+            "facts": types,
+            "versions": versions,
+        }
+        spec.add(framework=framework, body=json_text(whole))
     return table, spec
 
 

@@ -270,6 +270,7 @@ def _history(found: dict[str, Table]) -> Table:
                     "last_stated": row["release"],
                     "status": row["status"],
                     "condition": row["condition"],
+                    "condition_zh": row["condition_zh"],
                 }
             )
         table.rows += spans
