@@ -244,19 +244,36 @@ def _sql_type(name: str, vocabulary: Vocabulary) -> str:
 def _values(
     rows: Sequence[Row], names: Sequence[str], derived: set[str], unknown: Sequence[list[str]], types: Mapping[str, str]
 ) -> tuple[str, list[Any]]:
-    """A VALUES clause over the rows; text goes in as parameters, never as SQL. Derivable facts are named ``given_…``."""
+    """The rows as a table expression; text goes in as parameters, never as SQL.
+
+    What all rows share is written once, as constants. Derivable facts are named ``given_…``.
+    """
     parameters: list[Any] = []
+    first = rows[0].facts
+    shared = [name for name in names if all(row.facts.get(name) == first.get(name) for row in rows)]
+    constants = []
+    for name in shared:
+        literal = _literal(first.get(name), types[name], parameters)
+        constants.append(f"CAST({literal} AS {SQL_TYPES[types[name]]}) AS {_given(name, derived)}")
+    varying = [name for name in names if name not in set(shared)]
     lines = []
     for number, row in enumerate(rows):
-        cells = [str(number)]
-        parameters.append(unknown[number])
-        cells.append("CAST(? AS VARCHAR[])")
-        for name in names:
+        cells = [str(number), f"[{', '.join(_quoted(name) for name in unknown[number])}]::VARCHAR[]"]
+        for name in varying:
             literal = _literal(row.facts.get(name), types[name], parameters)
             cells.append(f"CAST({literal} AS {SQL_TYPES[types[name]]})" if number == 0 else literal)
         lines.append(f"({', '.join(cells)})")
-    header = ", ".join(["_row", "_unknown", *(f"given_{name}" if name in derived else name for name in names)])
-    return f"SELECT * FROM (VALUES {', '.join(lines)}) AS job({header})", parameters
+    header = ", ".join(["_row", "_unknown", *(_given(name, derived) for name in varying)])
+    select = ", ".join(["*", *constants])
+    return f"SELECT {select} FROM (VALUES {', '.join(lines)}) AS job({header})", parameters
+
+
+def _given(name: str, derived: set[str]) -> str:
+    return f"given_{name}" if name in derived else name
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _literal(value: Any, kind: str, parameters: list[Any]) -> str:
