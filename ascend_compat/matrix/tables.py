@@ -90,7 +90,7 @@ def read_cell(stated: Any, column: dict[str, Any]) -> tuple[str, dict[str, Any] 
         unlisted = column.get("unlisted", "unsupported")
         claims = {feature: "supported" if feature in named else unlisted for feature in features}
         return "supported", None, text, claims
-    status = meanings[0].get("status", "supported")
+    status: str = meanings[0].get("status", "supported")
     return status, meanings[0].get("condition"), text, dict.fromkeys(features, status)
 
 
