@@ -164,7 +164,7 @@ class _Reader:
         return "unknown" in self.spec.strict and not self.job.launch.format.endswith("yaml")
 
     def _unknown(self, setting: Setting) -> None:
-        if ":" in setting.key or "@" in setting.key:
+        if ":" in setting.key or "@" in setting.key or not self.spec.keys:
             return
         closed = self.spec.closed_fact(setting.key)
         if closed is not None:

@@ -173,7 +173,10 @@ def _document(document: Document, text: str, beside: Path | None, framework: str
 
         return read_manifest(document, beside)
     if form == "ascendfactory-yaml":
-        return [ascendfactory.read(document, beside)]
+        launch = ascendfactory.read(document, beside)
+        if not launch.framework:
+            raise TreeError(launch.problems[-1])
+        return [launch]
     wanted = framework or (detect.FORMATS[form] if form else None)
     if wanted is None or document.root.pairs is None:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ascend_compat.jobs.model import Launch
 
 _MEGATRON_SECTIONS = ("actor_config", "ref_config", "reward_config", "critic_config", "vit_config")
+_BUILD = re.compile(r"(?:[.+_-]?(?:dev|rc|a|b|alpha|beta)\.?\d*|\+.*)$")
+_BUNDLE = "ascendfactory"
 _MOVING = frozenset(("main", "master", "head", "dev"))
 
 
@@ -90,6 +93,7 @@ class Spec:
     strict: Mapping[str, str] = field(default_factory=dict)
     configs: Sequence[Sequence[Mapping[str, Any]]] = ()
     bundle: Spec | None = None
+    _places: dict[str, int] = field(default_factory=dict)
     _folded: dict[str, str] = field(default_factory=dict)
     _defaults: dict[tuple[str, Base], dict[str, Default]] = field(default_factory=dict)
     _open: tuple[str, ...] = ()
@@ -134,11 +138,15 @@ class Spec:
         return next((fact for prefix, fact in self.closed if name.startswith(f"{prefix}.")), None)
 
     def place(self, version: str) -> int | None:
-        """The place of a release in the order, by id or alias; None for one nobody listed."""
-        wanted = self.aliases.get(version, version)
-        for spelling in (wanted, f"v{wanted}", wanted.removeprefix("v")):
-            if spelling in self.releases:
-                return self.releases.index(spelling)
+        """The place of a release in the order, by id or alias; None for one nobody listed.
+
+        A development build (``0.9.3.dev0``) reads keys as the release it leads to.
+        """
+        for spelling in (version, _BUILD.sub("", version)):
+            wanted = self.aliases.get(spelling, spelling)
+            for name in (wanted, f"v{wanted}", wanted.removeprefix("v")):
+                if name in self._places:
+                    return self._places[name]
         return None
 
     def base(self, launch: Launch) -> Base:
@@ -174,12 +182,17 @@ class Spec:
                     continue
                 if not any(window.holds(at, base) for window in key.windows):
                     continue
-                value = self._default(key, at, base)
+                _, value = self._default(key, at, base)
                 if value is not None:
                     found[key.fact] = Default(key.fact, value, key.name)
         return found
 
-    def _default(self, key: Key, at: int | None, base: Base) -> Any:
+    def default(self, key: Key, version: str, base: Base = NO_BASE) -> tuple[bool, Any]:
+        """Whether the key has a default at ``version``, and which."""
+        return self._default(key, self.place(version), base)
+
+    @staticmethod
+    def _default(key: Key, at: int | None, base: Base) -> tuple[bool, Any]:
         for window, value in key.defaults:
             if at is None and window.last is not None:
                 continue
@@ -187,8 +200,8 @@ class Spec:
                 at is None
                 or ((window.first is None or window.first <= at) and (window.last is None or at <= window.last))
             ):
-                return value
-        return key.raw.get("default")
+                return True, value
+        return "default" in key.raw, key.raw.get("default")
 
     def nearest(self, name: str) -> str | None:
         """The known key a misspelt one most likely means."""
@@ -235,6 +248,7 @@ def make_spec(
         aliases=aliases or {},
         strict=body.get("strict") or {},
         configs=body.get("configs") or (),
+        _places={release: place for place, release in enumerate(order)},
     )
     keys: dict[str, Key] = {}
     for raw in body.get("keys") or ():
@@ -262,17 +276,21 @@ def _key(spec: Spec, raw: Mapping[str, Any]) -> Key:
 
 
 def load_spec(con: duckdb.DuckDBPyConnection, framework: str) -> Spec | None:
-    """The spec the matrix holds of ``framework``; None when it holds none."""
+    """The spec of ``framework``, without keys where the matrix only lists it; None for one it does not know."""
     row = con.execute("SELECT body FROM framework_spec WHERE framework = ?", [framework]).fetchone()
     if row is None:
-        return None
-    whole = json.loads(row[0])
+        listed = con.execute("SELECT product FROM framework WHERE id = ?", [framework]).fetchone()
+        if listed is None or framework == _BUNDLE:
+            return None
+        whole: dict[str, Any] = {"facts": dict(con.execute("SELECT name, type FROM fact").fetchall())}
+    else:
+        whole = json.loads(row[0])
     keys, document = whole.get("keys") or {}, whole.get("framework") or {}
     body = {**document, "id": framework, **{name: keys.get(name) for name in ("keys", "strict", "configs")}}
     product = document.get("product") or framework
     names = con.execute("SELECT release, aliases FROM release WHERE product = ?", [product]).fetchall()
     aliases = {alias: release for release, listed in names for alias in listed or ()}
     spec = make_spec(body, whole.get("versions") or (), whole.get("facts") or {}, aliases)
-    if framework != "ascendfactory":
-        spec.bundle = load_spec(con, "ascendfactory")
+    if framework != _BUNDLE:
+        spec.bundle = load_spec(con, _BUNDLE)
     return spec
