@@ -33,19 +33,20 @@ _WORDS = re.compile(r"[^A-Za-z0-9.]+")
 class Architecture:
     """Facts of every model the matrix holds, read once a connection."""
 
-    _cache: tuple[object, dict[str, dict[str, Any]]] | None = None
+    _cache: tuple[object, dict[str, dict[str, Any]], dict[str, str | None]] | None = None
 
     def __init__(self, source: duckdb.DuckDBPyConnection | Mapping[str, dict[str, Any]]) -> None:
         if isinstance(source, Mapping):
             self.models: dict[str, dict[str, Any]] = dict(source)
+            self.named: dict[str, str | None] = {}
             return
         cached = Architecture._cache
         if cached is None or cached[0] is not source:
             cursor = source.execute("SELECT * FROM model")
             columns = [entry[0] for entry in cursor.description or ()]
             rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-            cached = Architecture._cache = (source, {str(row["id"]): row for row in rows})
-        self.models = cached[1]
+            cached = Architecture._cache = (source, {str(row["id"]): row for row in rows}, {})
+        _, self.models, self.named = cached
 
     def facts(self, model: str) -> dict[str, Any]:
         """What is known of a model, by fact name; unknown ones left out."""
@@ -67,7 +68,7 @@ class Architecture:
 
 def name_model(job: Job, spec: Spec, names: Names | None, architecture: Architecture | None) -> None:
     """Sets ``job.model`` and the facts of that model that the job leaves open."""
-    stated = _stated(job, names)
+    stated = _stated(job, names, architecture.named if architecture is not None else {})
     if stated is not None:
         job.model = stated
     elif architecture is not None:
@@ -76,15 +77,19 @@ def name_model(job: Job, spec: Spec, names: Names | None, architecture: Architec
         _fill(job, spec, architecture)
 
 
-def _stated(job: Job, names: Names | None) -> str | None:
+def _stated(job: Job, names: Names | None, known: dict[str, str | None]) -> str | None:
     if names is None:
         return None
     texts = [job.facts[name].value for name in _NAMING if name in job.facts and job.facts[name].origin == "stated"]
     texts += [s.value for s in job.launch.settings if s.key == "defaults.model" and isinstance(s.value, str)]
     for text in texts:
-        found = names.model(text) if isinstance(text, str) and text else None
-        if found is not None:
-            return found.id
+        if not isinstance(text, str) or not text:
+            continue
+        if text not in known:
+            found = names.model(text)
+            known[text] = found.id if found is not None else None
+        if known[text] is not None:
+            return known[text]
     return None
 
 
