@@ -149,11 +149,16 @@ def _stacks(documents: Sequence[Document]) -> list[Table]:
         listed.add(id=name, kind=document.kind, path=document.path, source=json_text(document.body.get("source")))
         columns: dict[str, str] = {}
         for row in rows:
-            columns.update(dict.fromkeys(map(str, row), "VARCHAR"))
+            columns.update(dict.fromkeys(map(_column, row), "VARCHAR"))
         table = tables.setdefault(name, Table(name, columns))
         table.columns.update(columns)
-        table.rows += [{str(key): _flat(value) for key, value in row.items()} for row in rows]
+        table.rows += [{_column(key): _flat(value) for key, value in row.items()} for row in rows]
     return [listed, *tables.values()]
+
+
+def _column(key: Any) -> str:
+    # YAML 1.1 reads a bare ``on`` as true
+    return "on" if key is True else str(key)
 
 
 def _flat(value: Any) -> Any:

@@ -232,16 +232,8 @@ def _history(found: dict[str, Table]) -> Table:
         "cell_history",
         dict.fromkeys(
             (
-                "product",
-                "model",
-                "framework",
-                "feature",
-                "column",
-                "since",
-                "until",
-                "last_stated",
-                "status",
-                "condition",
+                *("product", "model", "framework", "feature", "column", "since", "until", "last_stated", "status"),
+                *("condition", "condition_zh"),
             ),
             "VARCHAR",
         ),

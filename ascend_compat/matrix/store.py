@@ -167,6 +167,8 @@ def _is_whole(path: Path, content: str) -> bool:
 
 
 def _build_file(path: Path, content: str) -> None:
+    import duckdb
+
     from ascend_compat.matrix.build import write_database
     from ascend_compat.matrix.documents import load_documents
 
@@ -179,6 +181,8 @@ def _build_file(path: Path, content: str) -> None:
         finally:
             os.close(descriptor)
         temporary.replace(path)
+    except duckdb.IOException as error:
+        raise OSError(" ".join(str(error).split())) from error
     finally:
         for left in (temporary, temporary.with_name(temporary.name + ".wal")):
             with contextlib.suppress(OSError):
@@ -189,14 +193,11 @@ def _build_file(path: Path, content: str) -> None:
 def _clean(newest: Path) -> None:
     """Keep the newest few databases; remove what a killed build left, once it is old enough to be no one's."""
     with contextlib.suppress(OSError):
-        found = [(file.stat().st_mtime, file) for file in newest.parent.iterdir() if "matrix-" in file.name]
-        now = time.time()
-        whole = sorted(
-            (item for item in found if item[1].name.endswith(".duckdb")), key=lambda item: item[0], reverse=True
-        )
-        left = [item for item in found if ".duckdb." in item[1].name]
-        for age, file in [*whole[_KEEP:], *left]:
-            if now - age > _STALE_SECONDS and file != newest:
+        found = sorted(((file.stat().st_mtime, file) for file in newest.parent.iterdir()), reverse=True)
+        whole = [item for item in found if item[1].name.startswith("matrix-") and item[1].suffix == ".duckdb"]
+        left = [item for item in found if item[1].name.startswith(".") and ".tmp" in item[1].suffixes]
+        for changed, file in [*whole[_KEEP:], *left]:
+            if time.time() - changed > _STALE_SECONDS and file != newest:
                 file.unlink()
 
 
