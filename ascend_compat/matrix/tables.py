@@ -90,8 +90,8 @@ def read_cell(stated: Any, column: dict[str, Any]) -> tuple[str, dict[str, Any] 
         unlisted = column.get("unlisted", "unsupported")
         claims = {feature: "supported" if feature in named else unlisted for feature in features}
         return "supported", None, text, claims
-    status: str = meanings[0].get("status", "supported")
-    return status, meanings[0].get("condition"), text, dict.fromkeys(features, status)
+    meant: str = meanings[0].get("status", "supported")
+    return meant, meanings[0].get("condition"), text, dict.fromkeys(features, meant)
 
 
 def _meanings(words: list[str], column: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -104,4 +104,4 @@ def _meanings(words: list[str], column: dict[str, Any]) -> Iterator[dict[str, An
 
 def _source(stated: Any, row: dict[str, Any], column: dict[str, Any], body: dict[str, Any]) -> Any:
     own = stated.get("source") if isinstance(stated, dict) else None
-    return own or row.get("source") or column.get("source") or body["source"]
+    return own or row.get("source") or column.get("source") or body.get("source")
