@@ -136,6 +136,8 @@ class _Reader:
             return
         late = key.deprecated_at is None or at is None or at >= key.deprecated_at
         if key.deprecated and late:
+            if setting.value is None or setting.value == self.spec.default(key, self.job.version, self.base)[1]:
+                return
             self._problem("AC2023", setting, {**words, "new": key.deprecated})
         elif setting.prefix == "+" and not key.raw.get("appended") and not self.spec.is_open(setting.key):
             self._problem("AC2034", setting, words)
@@ -143,6 +145,8 @@ class _Reader:
 
     def _outside(self, setting: Setting, key: Key, at: int | None, words: dict[str, str]) -> None:
         in_time = [w for w in key.windows if Window(w.first, w.last).holds(at, NO_BASE)]
+        if in_time and not self._struct():
+            return
         if in_time:
             owners = sorted(set().union(*(window.configs or frozenset() for window in in_time)))
             base = ", ".join(sorted(self.base.names))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ascend_compat.jobs.interpolation import resolve
-from ascend_compat.jobs.model import Launch, Setting
+from ascend_compat.jobs.model import Launch, Setting, Unresolved
 from ascend_compat.jobs.yaml_tree import Document, Node, leaves
 
+_MEGATRON = Unresolved("told by the strategy of the actor", "由 actor 的 strategy 判断")
 _HYDRA = frozenset(("defaults", "hydra"))
 
 
@@ -27,9 +28,21 @@ def read(document: Document) -> Launch:
 
 
 def add(launch: Launch, document: Document, root: Node) -> None:
-    """Adds every value below ``root`` under its dotted key."""
+    """Adds every value below ``root`` under its dotted key; a Megatron strategy tells the shipped config it completes."""
+    strategy = _at(root, "actor_rollout_ref.actor.strategy")
+    if strategy is not None and strategy.scalar == "megatron" and root.get("model_engine") is None:
+        span = document.text.span(strategy)
+        launch.settings.append(Setting("--config-name", "ppo_megatron_trainer", span, guess=_MEGATRON))
     for key, node in root.pairs or ():
         if key in _HYDRA:
             continue
         for path, leaf in leaves(node, key):
-            launch.settings.append(Setting(path, resolve(leaf, root, path), document.text.span(leaf)))
+            if not path.endswith("._target_"):
+                launch.settings.append(Setting(path, resolve(leaf, root, path), document.text.span(leaf)))
+
+
+def _at(root: Node, path: str) -> Node | None:
+    node: Node | None = root
+    for part in path.split("."):
+        node = node.get(part) if node is not None else None
+    return node
