@@ -6,10 +6,11 @@ from pathlib import Path
 
 from ascend_compat.jobs import llamafactory, mindspeed_rl, verl_yaml
 from ascend_compat.jobs.interpolation import resolve
-from ascend_compat.jobs.model import Launch, Problem, Setting
+from ascend_compat.jobs.model import Launch, Problem, Setting, Unresolved
 from ascend_compat.jobs.yaml_tree import Document, Node, leaves
 
 BACKENDS = ("mindspeed-llm", "llamafactory", "verl", "mindspeed-rl", "mindspeed-mm")
+_STARTED = Unresolved("what the wrapper starts for this backend", "套件针对该后端启动的程序")
 OWN_SECTIONS = ("preprocess_data", "convert_ckpt_hf2mg", "convert_ckpt_mg2hf")
 
 
@@ -71,6 +72,7 @@ def read(document: Document, beside: Path | None) -> Launch:
     if not framework:
         launch.problems.append(Problem("AC2032", document.text.span(root), {"backends": ", ".join(BACKENDS)}))
         return launch
+    _entry(launch, document)
     for key, node in root.pairs or ():
         if key == "backend_config":
             _backend(launch, document, node, beside)
@@ -83,6 +85,19 @@ def read(document: Document, beside: Path | None) -> Launch:
                     Setting(f"ascendfactory:{path}", resolve(leaf, root, path), document.text.span(leaf))
                 )
     return launch
+
+
+def _entry(launch: Launch, document: Document) -> None:
+    """The program the wrapper starts, which its own command does not show."""
+    entry = {"verl": "verl.trainer.main_ppo", "mindspeed-llm": "pretrain_gpt.py"}.get(launch.framework)
+    config = document.root.get("backend_config")
+    training = config.get("training") if config else None
+    if launch.framework == "mindspeed-llm" and training is not None and training.get("stage") is not None:
+        entry = "posttrain_gpt.py"
+    if entry is not None:
+        launch.settings.append(
+            Setting("launch:entry", entry, document.text.span(config or document.root), guess=_STARTED)
+        )
 
 
 def _backend(launch: Launch, document: Document, config: Node, beside: Path | None) -> None:

@@ -42,10 +42,8 @@ def interpret(
     """
     job = Job(launch, version, basis)
     reader = _Reader(job, spec)
-    given = {setting.key for setting in launch.settings}
-    for key in ("launch:entry",):
-        if key in spec.keys and key not in given and launch.entry:
-            reader.take(Setting(key, launch.entry, Span(launch.file, launch.line)))
+    if launch.entry and not reader.bundled and "launch:entry" in spec.keys:
+        reader.take(Setting("launch:entry", launch.entry, Span(launch.file, launch.line)))
     for setting in launch.settings:
         reader.take(setting)
     _add_defaults(job, spec, reader.base)
