@@ -94,7 +94,8 @@ def find_release(con: duckdb.DuckDBPyConnection, text: str, product: str | None 
         product, text = names.product(owner), rest
         if product is None:
             return None
-    candidates = [product] if product else [row[0] for row in fetch(con, "SELECT id FROM product ORDER BY id").rows]
+    every = "SELECT id FROM product ORDER BY id <> 'ascendfactory', id"
+    candidates = [product] if product else [row[0] for row in fetch(con, every).rows]
     for candidate in candidates:
         release = names.release(candidate, text)
         if release is not None:
