@@ -169,9 +169,10 @@ def _read_text(path: str, text: str, beside: Path | None, framework: str | None)
 def _document(document: Document, text: str, beside: Path | None, framework: str | None) -> list[Launch]:
     form = detect.tree_format(document)
     if form == "manifest":
-        from ascend_compat.jobs.wrappers import read_manifest
+        from ascend_compat.jobs.expand import expand
+        from ascend_compat.jobs.kubernetes import read_manifest
 
-        return read_manifest(document, beside)
+        return [expand(launch, beside or Path()) for launch in read_manifest(document, beside)]
     if form == "ascendfactory-yaml":
         launch = ascendfactory.read(document, beside)
         if not launch.framework:

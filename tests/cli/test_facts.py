@@ -12,6 +12,7 @@ import pytest
 
 from ascend_compat.check.engine import Engine, Options
 from ascend_compat.cli.facts import CANONICAL, understand
+from ascend_compat.jobs.expand import expand
 from ascend_compat.jobs.model import Fact, Launch, Setting, Span
 from ascend_compat.jobs.read import read_paths
 
@@ -293,3 +294,78 @@ def test_included_model_file(engine: Engine, tmp_path: Path) -> None:
     assert (layers.value, layers.origin) == (4, "stated")
     assert layers.span is not None and layers.span.line == 2
     assert here["hidden_size"].value == 3584
+
+
+@pytest.mark.parametrize(
+    ("framework", "key", "nearest"),
+    [
+        ("mindspeed-llm", "--tensor-model-parallel", "--tensor-model-parallel-size"),
+        ("mindspeed-llm", "--seq_length", "--seq-length"),
+        ("llamafactory", "cutof_len", "cutoff_len"),
+        ("mindspeed-rl", "rl_config.n_sample_per_prompt", "rl_config.n_samples_per_prompt"),
+        ("mindspeed-rl", "rl_config.max_model_len", "generate_config.max_model_len"),
+        (
+            "verl",
+            "actor_rollout_ref.rollout.tensor_model_parallel_siz",
+            "actor_rollout_ref.rollout.tensor_model_parallel_size",
+        ),
+        ("verl", "actor_rollout_ref.rollout.ppo_mini_batch_size", "actor_rollout_ref.actor.ppo_mini_batch_size"),
+    ],
+)
+def test_misspelt_key_of_each_framework(engine: Engine, framework: str, key: str, nearest: str) -> None:
+    launch = Launch("run.sh", 1, "bash", framework, framework, "")
+    launch.settings = [Setting(key, "1", Span("run.sh", 7))]
+    (job,) = understand(engine, [launch], Options())
+    assert job is not None
+    (problem,) = job.problems
+    assert (problem.code, problem.span.line, problem.words["nearest"]) == ("AC2020", 7, nearest)
+
+
+def started(framework: str, *settings: tuple[str, str], product: str | None = None) -> Launch:
+    launch = Launch("run.sh", 1, "bash", framework, product or framework, "")
+    launch.settings = [Setting(key, value, Span("run.sh", number)) for number, (key, value) in enumerate(settings, 1)]
+    return launch
+
+
+def test_command_with_its_file_and_overrides(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(LLAMAFACTORY)
+    launch = started("llamafactory", ("env:NNODES", "2"), ("file:config", "x.yaml"), ("cutoff_len", "8192"))
+    facts = facts_of_launches(engine, [expand(launch, tmp_path)], None)
+    assert (facts["seq_length"].value, facts["nnodes"].value, facts["micro_batch_size"].value) == (8192, 2, 2)
+    span, chain = facts["micro_batch_size"].span, facts["micro_batch_size"].chain
+    assert span is not None and (span.file, span.line) == (str(tmp_path / "x.yaml"), 7)
+    assert [place.line for place in chain] == [2]
+
+
+def test_wrapper_command_with_its_file_and_overrides(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(inside(under_training(LLAMAFACTORY)))
+    launch = started(
+        "",
+        ("file:config", "x.yaml"),
+        ("--backend_config.training.cutoff_len", "8192"),
+        ("--env.NNODES", "2"),
+        ("--af_output_dir", "there"),
+        product="ascendfactory",
+    )
+    launch = expand(launch, tmp_path)
+    facts = facts_of_launches(engine, [launch], None)
+    assert (launch.framework, launch.product) == ("llamafactory", "ascendfactory")
+    stated = {name: facts[name].value for name in ("seq_length", "nnodes", "af_output_dir", "micro_batch_size")}
+    assert stated == {"seq_length": 8192, "nnodes": 2, "af_output_dir": "there", "micro_batch_size": 2}
+
+
+def test_hydra_command_with_its_config(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "grpo.yaml").write_text(MINDSPEED_RL)
+    launch = started("mindspeed-rl", ("--config-name", "grpo"), ("actor_config.tensor_model_parallel_size", "4"))
+    facts = facts_of_launches(engine, [expand(launch, tmp_path)], None)
+    assert (facts["tensor_parallel"].value, facts["rollout_n"].value) == (4, 8)
+
+
+def test_named_file_that_is_not_here_leaves_things_unknown(engine: Engine, tmp_path: Path) -> None:
+    launch = expand(started("llamafactory", ("file:config", "gone.yaml")), tmp_path)
+    assert [problem.code for problem in launch.problems] == ["AC2029"]
+    facts = facts_of_launches(engine, [launch], None)
+    assert facts["seq_length"].origin == "unknown"
+    why = facts["seq_length"].why
+    assert why is not None and "gone.yaml" in why.en
