@@ -58,6 +58,14 @@ class Problem:
     words: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that a script writes before it starts its program: its text, and where that text begins in the script."""
+
+    text: str
+    span: Span
+
+
 @dataclass(slots=True)
 class Launch:
     """One started program found in a file. Later settings win over earlier ones of the same key."""
@@ -70,6 +78,7 @@ class Launch:
     entry: str
     settings: list[Setting] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    written: dict[str, Written] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,219 @@
+"""Words of a command -> the launch it is: launcher options, the entry it starts, and the settings of its framework."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ascend_compat.jobs import launch_arguments as arguments
+from ascend_compat.jobs.bash_state import State, Variable, scalar
+from ascend_compat.jobs.model import Launch, Setting, Span
+from ascend_compat.jobs.shell_text import Word, place, text_of
+from ascend_compat.jobs.wrappers import value_of
+
+_PYTHON = re.compile(r"python[0-9.]*")
+_LAUNCH_MODULES = re.compile(r"(?:torch|torch_npu)\.distributed\.(?:launch|run)|torchrun|accelerate\.commands\.launch")
+_PYTHON_WITH_VALUE = frozenset(("-X", "-W", "-Q", "--check-hash-based-pycs"))
+_BARE = {
+    "torchrun": frozenset(
+        (
+            "--standalone", "--no_python", "--use_env", "--run_path", "-m", "--module", "--virtual_local_rank",
+            "--help", "-h",
+        )
+    ),
+    "deepspeed": frozenset(
+        ("--no_local_rank", "--no_python", "--module", "-m", "--enable_each_rank_log", "--save_pid", "--use_pipe",
+         "--no_ssh", "--no_ssh_check", "--force_multi", "--bind_cores_to_rank", "--elastic_training")
+    ),
+    "accelerate": frozenset(
+        ("--cpu", "--multi_gpu", "--tpu", "--ipex", "--use_deepspeed", "--use_fsdp", "--use_megatron_lm", "--use_xpu",
+         "--debug", "--quiet", "-q", "-m", "--module", "--no_python", "--same_network", "--enable_cpu_affinity",
+         "--use_parallelism_config")
+    ),
+    "msrun": frozenset(),
+}  # fmt: skip
+_MODULE = frozenset(("-m", "--module"))
+_MM = re.compile(
+    r"(?:pretrain|posttrain|inference|evaluate|train)_(?:sora|vlm|llava|internvl|qwen\w*vl|qwen\w*omni|deepseekvl"
+    r"|ae|t2v|i2v|omni|transformers|whisper|lumina|mm)\w*\.py"
+)
+_LLM = re.compile(
+    r"(?:pretrain|posttrain|train|finetune|rlhf|ray|inference|evaluation|evaluate|convert_ckpt|preprocess|pissa"
+    r"|llama_pro|cli_demo|web_demo|run_text_generation)\w*\.py|\w+_ckpt_\w+\.py"
+)
+_LLAMA = frozenset(("train.py", "train_bash.py", "llamafactory", "llamafactory.cli", "llamafactory.launcher"))
+
+
+@dataclass(slots=True)
+class _Command:
+    """A command under its launcher: what is started, with which arguments."""
+
+    entry: str = ""
+    module: bool = False
+    arguments: list[Word] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    place: Span | None = None
+
+
+def recognise(words: list[Word], span: Span, state: State) -> Launch | None:
+    """The launch that a command is; None for any other command."""
+    command = _Command()
+    name = text_of(words[0]).rpartition("/")[2]
+    launch: Launch | None = None
+    if name in ("llamafactory-cli", "lmf"):
+        launch = _llamafactory_cli(words, span)
+    elif name == "ascendfactory-cli":
+        launch = Launch(span.file, span.line, "bash", "ascendfactory", "ascendfactory", _with_verb(name, words))
+        launch.settings += arguments.job_file(words[1:], launch, dotted=True)
+    elif name == "vllm" and text_of(words[1] if len(words) > 1 else []) == "serve":
+        launch = Launch(span.file, span.line, "bash", "vllm", "vllm", "vllm serve")
+        rest = words[2:]
+        if rest and not text_of(rest[0]).startswith("-"):
+            launch.settings.append(arguments.setting("--model", rest[0]))
+            rest = rest[1:]
+        launch.settings += arguments.flags(rest, launch)
+    elif _started(words, command):
+        launch = _entry(command, span)
+    if launch is None:
+        return None
+    launch.settings[:0] = [*_environment(state), *command.settings]
+    return launch
+
+
+def _with_verb(name: str, words: list[Word]) -> str:
+    verb = text_of(words[1]) if len(words) > 1 else ""
+    return f"{name} {verb}" if verb.isalpha() else name
+
+
+def _environment(state: State) -> list[Setting]:
+    settings: list[Setting] = []
+    for name in sorted(state.exported):
+        value: Variable | None = state.variables.get(name)
+        text = scalar(value)
+        if text:
+            at, chain, note = place(text)
+            settings.append(Setting(f"env:{name}", value_of(list(text)), at, chain, guess=note))
+    return settings
+
+
+def _llamafactory_cli(words: list[Word], span: Span) -> Launch:
+    launch = Launch(span.file, span.line, "bash", "llamafactory", "llamafactory", _with_verb("llamafactory-cli", words))
+    launch.settings += arguments.job_file(words[1:], launch, dotted=False)
+    return launch
+
+
+def _started(words: list[Word], command: _Command) -> bool:
+    """Takes launcher options off ``words``; whether a Python program is started."""
+    for _ in range(4):
+        if not words:
+            return False
+        name = text_of(words[0]).rpartition("/")[2]
+        if name == "accelerate" and text_of(words[1] if len(words) > 1 else []) == "launch":
+            words = _options("accelerate", words[2:], command)
+        elif name in ("torchrun", "deepspeed", "msrun"):
+            words = _options(name, words[1:], command)
+        elif _PYTHON.fullmatch(name):
+            words = _python(words[1:], command)
+        else:
+            command.entry, command.arguments, command.place = text_of(words[0]), words[1:], place(words[0])[0]
+            return name.endswith(".py") or command.module
+        if command.module and words:
+            module = text_of(words[0])
+            if _LAUNCH_MODULES.fullmatch(module):
+                command.module = False
+                launcher = "accelerate" if module.startswith("accelerate") else "torchrun"
+                words = _options(launcher, words[1:], command)
+        if words and not _PYTHON.fullmatch(text_of(words[0]).rpartition("/")[2]):
+            command.entry, command.arguments, command.place = text_of(words[0]), words[1:], place(words[0])[0]
+            return command.module or command.entry.endswith(".py")
+    return False
+
+
+def _python(words: list[Word], command: _Command) -> list[Word]:
+    index = 0
+    while index < len(words):
+        text = text_of(words[index])
+        if text == "-m":
+            command.module = True
+            return words[index + 1 :]
+        if text == "-c" or not text.startswith("-"):
+            break
+        index += 2 if text in _PYTHON_WITH_VALUE else 1
+    return [] if index < len(words) and text_of(words[index]) == "-c" else words[index:]
+
+
+def _options(launcher: str, words: list[Word], command: _Command) -> list[Word]:
+    """The launcher's own options as settings; the words from the started program on."""
+    index = 0
+    bare = _BARE[launcher]
+    while index < len(words):
+        word = words[index]
+        text = text_of(word)
+        if not text.startswith("-"):
+            if arguments.is_absent(word) or (word[0].why is not None and not text.endswith(".py")):
+                index += 1
+                continue
+            break
+        option, equals, _ = text.partition("=")
+        option = option[:2] + option[2:].replace("-", "_")
+        index += 1
+        if option in _MODULE:
+            command.module = True
+            if equals:
+                return words[index - 1 :]
+            break
+        key = f"{launcher}:{option}"
+        if equals:
+            command.settings.append(arguments.setting(key, word, len(option) + 1))
+        elif option in bare or index >= len(words):
+            command.settings.append(arguments.bare(key, word))
+        else:
+            command.settings.append(arguments.setting(key, words[index]))
+            index += 1
+    return words[index:]
+
+
+def _entry(command: _Command, span: Span) -> Launch | None:
+    entry = command.entry.removeprefix("./")
+    base = entry.rpartition("/")[2]
+    framework = _framework(entry, base, command.module)
+    if framework is None:
+        return None
+    shown = entry if command.module else base
+    if framework == "llamafactory" and base in ("train.py", "train_bash.py"):
+        shown = entry
+    launch = Launch(span.file, span.line, "bash", framework, framework, shown)
+    if framework in ("verl", "mindspeed-rl"):
+        launch.settings += arguments.overrides(command.arguments, launch)
+    elif framework == "llamafactory":
+        launch.settings += arguments.job_file(command.arguments, launch, dotted=False)
+    else:
+        rest = command.arguments
+        if rest and text_of(rest[0]).endswith((".yaml", ".yml", ".json")) and "fsdp2" in base:
+            launch.settings.append(arguments.setting("file:config", rest[0]))
+            rest = rest[1:]
+        launch.settings += arguments.flags(rest, launch)
+    return launch
+
+
+def _framework(entry: str, base: str, module: bool) -> str | None:
+    """The framework whose entry a module or script is; None where it is none we know."""
+    dotted = entry if module else entry.removesuffix(".py").replace("/", ".")
+    if module:
+        if entry.startswith("vllm.entrypoints"):
+            return "vllm"
+        if entry in _LLAMA or entry.startswith("llamafactory."):
+            return "llamafactory"
+    if re.search(r"(?:^|\.)(?:verl(?:_\w+)?\.(?:trainer|experimental|launch|model_merger)|recipe\.)", dotted) or (
+        base.startswith(("main_ppo", "main_dapo", "fsdp_sft_trainer"))
+    ):
+        return "verl"
+    if module:
+        return "mindspeed-llm" if re.match(r"mindspeed_llm\.|pretrain_gpt|posttrain_gpt", entry) else None
+    if re.search(r"(?:^|/)cli/(?:train|infer|convert|preprocess|eval)\w*\.py$", entry):
+        return "mindspeed-rl"
+    if base in _LLAMA:
+        return "llamafactory"
+    if _MM.fullmatch(base) or "mindspeed_mm/" in entry:
+        return "mindspeed-mm"
+    return "mindspeed-llm" if _LLM.fullmatch(base) else None
