@@ -66,6 +66,9 @@ def _trials(job: int, rule: Rule, row: Row) -> list[_Trial]:
     for way in rule.ways_out:
         if "set" in way:
             trials.append(_Trial(job, rule, dict(way["set"]), searched=False))
+        elif "unset" in way:
+            names = way["unset"] if isinstance(way["unset"], list) else [way["unset"]]
+            trials.append(_Trial(job, rule, dict.fromkeys(names), searched=False))
         elif "change" in way:
             name = way["change"]
             values = way.get("values") or _candidates(row.facts.get(name), [row.facts.get(fact) for fact in rule.facts])

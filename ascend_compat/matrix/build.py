@@ -35,7 +35,7 @@ class Table:
 
 def tables_of(documents: Sequence[Document]) -> list[Table]:
     """Every table of the database, filled."""
-    from ascend_compat.matrix import build_frameworks, build_models, build_products
+    from ascend_compat.matrix import build_frameworks, build_models, build_plans, build_products
 
     products = build_products.tables(documents)
     ordinals = {(row["product"], row["release"]): row["ordinal"] for row in products["release"].rows}
@@ -43,6 +43,7 @@ def tables_of(documents: Sequence[Document]) -> list[Table]:
         *products.values(),
         *build_models.tables(documents),
         *build_frameworks.tables(documents, products, ordinals),
+        *build_plans.tables(documents),
         *_stacks(documents),
         _evidence(documents),
     ]
@@ -67,12 +68,15 @@ def write_database(path: str, documents: Sequence[Document], content_hash: str) 
 def fill(con: duckdb.DuckDBPyConnection, documents: Sequence[Document], content_hash: str) -> None:
     """Create and fill every table in the connection's current database."""
     from ascend_compat._version import __version__
+    from ascend_compat.matrix.macros import MACROS
 
     meta = Table("meta", {"key": "VARCHAR", "value": "VARCHAR"})
     meta.add(key="content_hash", value=content_hash)
     meta.add(key="version", value=__version__)
     meta.add(key="documents", value=str(len(documents)))
     con.execute("BEGIN")
+    for macro in MACROS:
+        con.execute(macro)
     for table in [meta, *tables_of(documents)]:
         _create(con, table)
     con.execute("COMMIT")
