@@ -210,15 +210,13 @@ class Expander:
     ) -> list[Piece]:
         operator = match.group()
         given = len(value) == 1 and value[0].why is _COMMAND_LINE
-        absent = len(value) == 1 and bool(value[0].unset) or given
+        absent = given or (len(value) == 1 and bool(value[0].unset))
         empty = absent or (not text_of(value) and (operator[0] == ":" or (name not in state.variables)))
-        if operator[-1] in "-=+?" and operator != "%":
-            if operator[-1] == "?":
-                return self._use(value, site, quoted)
-            if (operator[-1] == "+") == empty:
-                return [] if operator[-1] == "+" else self._default(scan, match, end, name, given, state, quoted)
-            if operator[-1] == "+":
-                return self._argument(scan, match.end(), end, state, quoted)
+        if operator[-1] == "+":
+            return [] if empty else self._argument(scan, match.end(), end, state, quoted)
+        if operator[-1] in "-=" and empty:
+            return self._default(scan, match, end, name, given, state, quoted)
+        if operator[-1] in "-=?":
             return self._use(value, site, quoted)
         why = reason(value)
         if why is not None:

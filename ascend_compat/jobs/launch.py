@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ascend_compat.jobs import launch_arguments as arguments
 from ascend_compat.jobs.bash_state import State, Variable, scalar
-from ascend_compat.jobs.model import Launch, Setting, Span
+from ascend_compat.jobs.model import Launch, Problem, Setting, Span
 from ascend_compat.jobs.shell_text import Word, place, text_of
 from ascend_compat.jobs.wrappers import value_of
 
@@ -52,7 +52,7 @@ class _Command:
     module: bool = False
     arguments: list[Word] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
-    place: Span | None = None
+    problems: list[Problem] = field(default_factory=list)
 
 
 def recognise(words: list[Word], span: Span, state: State) -> Launch | None:
@@ -77,6 +77,7 @@ def recognise(words: list[Word], span: Span, state: State) -> Launch | None:
     if launch is None:
         return None
     launch.settings[:0] = [*_environment(state), *command.settings]
+    launch.problems[:0] = command.problems
     return launch
 
 
@@ -115,7 +116,7 @@ def _started(words: list[Word], command: _Command) -> bool:
         elif _PYTHON.fullmatch(name):
             words = _python(words[1:], command)
         else:
-            command.entry, command.arguments, command.place = text_of(words[0]), words[1:], place(words[0])[0]
+            command.entry, command.arguments = text_of(words[0]), words[1:]
             return name.endswith(".py") or command.module
         if command.module and words:
             module = text_of(words[0])
@@ -123,8 +124,10 @@ def _started(words: list[Word], command: _Command) -> bool:
                 command.module = False
                 launcher = "accelerate" if module.startswith("accelerate") else "torchrun"
                 words = _options(launcher, words[1:], command)
+        if command.module and len(words) > 1 and text_of(words[0]) == "verl_mlite.launch":
+            words = words[1:]
         if words and not _PYTHON.fullmatch(text_of(words[0]).rpartition("/")[2]):
-            command.entry, command.arguments, command.place = text_of(words[0]), words[1:], place(words[0])[0]
+            command.entry, command.arguments = text_of(words[0]), words[1:]
             return command.module or command.entry.endswith(".py")
     return False
 
@@ -153,6 +156,10 @@ def _options(launcher: str, words: list[Word], command: _Command) -> list[Word]:
             if arguments.is_absent(word) or (word[0].why is not None and not text.endswith(".py")):
                 index += 1
                 continue
+            if not text.endswith(".py") and any(text_of(later).endswith(".py") for later in words[index:]):
+                _broken(words, index, command)
+                while not text_of(words[index]).endswith(".py"):
+                    index += 1
             break
         option, equals, _ = text.partition("=")
         option = option[:2] + option[2:].replace("-", "_")
@@ -171,6 +178,12 @@ def _options(launcher: str, words: list[Word], command: _Command) -> list[Word]:
             command.settings.append(arguments.setting(key, words[index]))
             index += 1
     return words[index:]
+
+
+def _broken(words: list[Word], index: int, command: _Command) -> None:
+    """A value with blanks and without quotes leaves words that the launcher takes for the program."""
+    at = place(words[index])[0]
+    command.problems.append(Problem("AC2114", at, {"word": text_of(words[index]), "text": at.text.strip()[:80]}))
 
 
 def _entry(command: _Command, span: Span) -> Launch | None:

@@ -100,6 +100,10 @@ def _search(found: Unwrapped, name: str) -> list[Word] | None:
 def _started(words: list[Word], found: Unwrapped) -> list[Word]:
     for index, word in enumerate(words):
         text = text_of(word)
+        if index and text_of(words[index - 1]) in ("--extra", "--with", "-n", "--name"):
+            continue
+        if text == "vllm" and text_of(words[index + 1] if index + 1 < len(words) else []) != "serve":
+            continue
         if _LAUNCHERS.fullmatch(text) or (text == "env" and index):
             return words[index:]
     for word in words:
