@@ -134,18 +134,17 @@ def diff(
     con = _connect()
     names = _names(con)
     owner = _product(con, product)
-    releases = []
-    for written in (old, new):
-        release = names.release(owner, written)
-        if release is None:
-            raise UsageError(_unknown(f"release of {owner}", written, names.suggest_releases(owner, written)))
-        releases.append(release)
+    releases = (_release(names, owner, old), _release(names, owner, new))
     match = names.model(model) if model else None
     if model and match is None:
         raise UsageError(_unknown("model", model, names.suggest_models(model)))
-    frame = changes.diff(
-        con, owner, releases[0], releases[1], _framework(names, framework), match.id if match else None, language(lang)
-    )
+    spoken = language(lang)
+    frame = changes.diff(con, owner, *releases, _framework(names, framework), match.id if match else None, spoken)
+    if form == "table" and output is None:
+        from ascend_compat.report.changes import render
+
+        write(render(frame, owner, *releases, spoken))
+        return
     _emit(frame, form, output)
 
 
@@ -188,6 +187,13 @@ def _product(con: duckdb.DuckDBPyConnection, written: str) -> str:
     if product is None:
         raise UsageError(_unknown("product", written, names.suggest_products(written)))
     return product
+
+
+def _release(names: Names, product: str, written: str) -> str:
+    release = names.release(product, written)
+    if release is None:
+        raise UsageError(_unknown(f"release of {product}", written, names.suggest_releases(product, written)))
+    return release
 
 
 def _framework(names: Names, written: str | None) -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-_BUILDERS = ("documents", "build", "build_products", "build_models", "build_frameworks", "tables", "normal")
+_BUILDERS = ("documents.py", "tables.py", "normal.py", "macros.py")
 _LOCKED = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -105,10 +105,12 @@ def content_hash(stats: list[tuple[str, int, int, int, int]] | None = None) -> s
 def _stats() -> list[tuple[str, int, int, int, int]]:
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - hot path of every command
     found = []
-    for name in _BUILDERS:
-        path = f"{here}/{name}.py"
-        stat = os.stat(path)  # noqa: PTH116
-        found.append((path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
+    with os.scandir(here) as entries:
+        for entry in entries:
+            if entry.name in _BUILDERS or (entry.name.startswith("build") and entry.name.endswith(".py")):
+                stat = entry.stat()
+                found.append((entry.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
+    found.sort()
     try:
         return found + file_stats(str(matrix_dir()))
     except OSError as error:

@@ -181,6 +181,23 @@ def test_diff_between_releases():
     assert json.loads(run("diff", "6.5.906", "v6.5.906", "--format", "json")) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "least"), [("6.5.906", "6.5.907", {"lost"}), ("6.5.906", "6.5.910", {"added", "changed"})]
+)
+def test_diff_as_text_groups_equal_changes(old, new, least):
+    rows = json.loads(run("diff", old, new, "--format", "json"))
+    changes = {row["change"] for row in rows}
+    assert least | {"became unknown"} <= changes
+    lines = run("diff", old, new).splitlines()
+    assert lines[0] == f"ascendfactory {old} -> {new}"
+    for change in changes:
+        count = sum(row["change"] == change for row in rows)
+        (heading,) = [line for line in lines if line.startswith(change)]
+        assert heading.endswith(f": {count}")
+    assert len(lines) < len(rows) / 4
+    assert "没有差异" in run("diff", old, old, "--lang", "zh")
+
+
 def test_conflicts_are_a_grant_against_a_denial(tmp_path):
     """Two bundles differ on lora for model b; on model a they agree, and on c one says nothing; old releases do not count."""
     (tmp_path / "schema").mkdir()

@@ -187,9 +187,10 @@ def test_without_a_usable_cache_it_still_answers(root, tmp_path, monkeypatch, ca
     assert list(scratch.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_read_only_cache_still_answers(root, tmp_path):
     (tmp_path / "cache").mkdir(mode=0o500)
+    if os.access(tmp_path / "cache", os.W_OK):
+        pytest.skip("this user writes everywhere")
     with store.connect() as con:
         assert rows(con, "SELECT count(*) FROM claim") == [(9,)]
     assert databases(tmp_path) == []
