@@ -23,6 +23,10 @@ _DEVICES = Unresolved(
 _PATCHED = Unresolved(
     "the packaged copy may know keys that the plain framework does not", "套件内置的框架副本可能支持原版没有的参数"
 )
+_SCRIPTS = ("bash", "manifest")
+_GUESSED = ("deepspeed-json:", "launch:")
+# Engines whose keys carry a prefix; the defaults of the framework's other keys are not theirs.
+_ENGINES = frozenset(("v1", "fsdp2"))
 _UNKNOWN_KEYS = "unknown_key_count"
 
 
@@ -46,6 +50,7 @@ def interpret(
         reader.take(Setting("launch:entry", launch.entry, Span(launch.file, launch.line)))
     for setting in launch.settings:
         reader.take(setting)
+    reader.add_sections()
     _add_defaults(job, spec, reader.base)
     reader.add_counts()
     if architecture is None and con is not None:
@@ -108,9 +113,14 @@ class _Reader:
             words = {"key": setting.key, "value": as_words(value)[:80], "choices": ", ".join(map(str, choices))}
             self._problem("AC2025", setting, words)
         if key.fact:
-            origin: Origin = "derived" if setting.guess else "stated"
+            origin: Origin = "derived" if self._inferred(setting) else "stated"
             fact = cast("FactValue", meant)
             self._state(Fact(key.fact, fact, origin, setting.span, setting.key, setting.guess, setting.chain))
+
+    def _inferred(self, setting: Setting) -> bool:
+        """Whether a value is a guess; the fallback of a shell variable is written in the script and is none."""
+        written = self.job.launch.format in _SCRIPTS and not setting.key.startswith(_GUESSED)
+        return setting.guess is not None and not written
 
     def _state(self, fact: Fact) -> None:
         before = self.job.facts.get(fact.name)
@@ -162,8 +172,9 @@ class _Reader:
         self.unknown += 1
 
     def _struct(self) -> bool:
-        """Whether names are checked against a shipped config: overrides on a command line are, a whole file is not."""
-        return "unknown" in self.spec.strict and not self.job.launch.format.endswith("yaml")
+        """Whether names are checked: overrides on a command line are, a whole file only where the key list says so."""
+        strict = self.spec.strict
+        return "unknown" in strict and (bool(strict.get("files")) or not self.job.launch.format.endswith("yaml"))
 
     def _unknown(self, setting: Setting) -> None:
         if ":" in setting.key or "@" in setting.key or not self.spec.keys:
@@ -184,6 +195,16 @@ class _Reader:
 
     def _problem(self, code: str, setting: Setting, words: dict[str, str]) -> None:
         self.job.problems.append(Problem(code, setting.span, words))
+
+    def add_sections(self) -> None:
+        """Which sections a file writes at all (keys with ``present``), and which shipped configs the launch starts from."""
+        said = [setting.key for setting in self.job.launch.settings]
+        for key in self.spec.keys.values():
+            if key.fact and key.raw.get("present"):
+                there = any(name == key.name or name.startswith(f"{key.name}.") for name in said)
+                self.job.facts[key.fact] = Fact(key.fact, there, "stated" if there else "default", None, key.name)
+        if self.base.names and "shipped_configs" in self.spec.types:
+            self.job.facts["shipped_configs"] = Fact("shipped_configs", sorted(self.base.names), "derived")
 
     def add_counts(self) -> None:
         """How many names the framework will refuse, as facts that rules can ask for."""
@@ -231,11 +252,11 @@ def _add_defaults(job: Job, spec: Spec, base: Base) -> None:
 def _applying(launch: Launch, spec: Spec, version: str, base: Base) -> Iterator[Default]:
     """Defaults of the keys that count for this launch: those of a launcher or side file only where it is used."""
     used = {setting.key.partition(":")[0] for setting in launch.settings if ":" in setting.key}
-    v1 = "v1" in used
+    other_engine = bool(_ENGINES & used)
     for default in spec.defaults(version, base).values():
         prefix, colon, _ = default.key.partition(":")
         if not colon:
-            if not v1:
+            if not other_engine:
                 yield default
         elif prefix in used or (prefix == "env" and launch.product != _BUNDLE):
             yield default
