@@ -1,0 +1,156 @@
+"""Facts of a stack by name: what it states, and what the tables say of its chip."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ascend_compat.stack.model import NUMBER_VALUES, TEXT_VALUES, StackFacts
+from ascend_compat.stack.versions import cann_name, release_of
+
+if TYPE_CHECKING:
+    from ascend_compat.jobs.model import Span
+    from ascend_compat.stack.model import Stack
+
+# distribution -> fact; frameworks by the names their version facts have in the engine
+PACKAGES = {
+    "torch": "torch_version",
+    "torch-npu": "torch_npu_version",
+    "torchvision": "torchvision_version",
+    "vllm": "vllm_version",
+    "vllm-ascend": "vllm_ascend_version",
+    "triton-ascend": "triton_ascend_version",
+    "transformers": "transformers_version",
+    "accelerate": "accelerate_version",
+    "datasets": "datasets_version",
+    "peft": "peft_version",
+    "trl": "trl_version",
+    "deepspeed": "deepspeed_version",
+    "bitsandbytes": "bitsandbytes_version",
+    "numpy": "numpy_version",
+    "torchcodec": "torchcodec_version",
+    "ray": "ray_version",
+    "tensordict": "tensordict_version",
+    "llamafactory": "llamafactory_version",
+    "verl": "verl_version",
+    "mindspeed-llm": "mindspeed_llm_version",
+    "mindspeed-rl": "mindspeed_rl_version",
+    "mindspeed": "mindspeed_version",
+    "megatron-core": "megatron_version",
+}
+FRAMEWORKS = ("llamafactory", "verl", "mindspeed-llm", "mindspeed-rl")
+
+_ARCHITECTURES = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "x64": "x86_64"}
+_TOOLKIT = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
+_ATB = ("ATB_HOME_PATH",)
+_ASCEND_PATH = re.compile(r"/(?:Ascend|ascend-toolkit|cann)(?:/|[-\d.]*/|$)", re.IGNORECASE)
+_MINOR = re.compile(r"(\d+)\.(\d+)")
+
+
+def stack_facts(stack: Stack, con: Any = None) -> StackFacts:
+    """Facts of a stack; ``con`` adds the chip's generation, its memory where not stated, and whether it computes bf16."""
+    values: dict[str, Any] = {}
+    spans: dict[str, Span | None] = {}
+
+    def put(name: str, value: Any, span: Span | None = None) -> None:
+        if value is not None:
+            values[name] = value
+            spans[name] = span
+
+    for name, fact in TEXT_VALUES.items():
+        stated = stack.values.get(name)
+        if stated is not None:
+            put(fact, _normal(name, stated.value), stated.span)
+    for name, fact in NUMBER_VALUES.items():
+        stated = stack.values.get(name)
+        if stated is not None:
+            put(fact, float(stated.value) if name == "npu_memory_gib" else int(stated.value), stated.span)
+    image_chip = stack.values.get("image_chip")
+    if image_chip is not None:
+        put("image_chip_family", image_chip.value, image_chip.span)
+    for package, fact in PACKAGES.items():
+        stated = stack.packages.get(package)
+        if stated is not None and stated.value != "unknown":
+            put(fact, stated.value, stated.span)
+    for package, fact in (("torch-npu", "torch_npu_installed"), ("vllm-ascend", "vllm_ascend_installed")):
+        stated = stack.packages.get(package)
+        if stated is not None:
+            put(fact, True, stated.span)
+        elif stack.packages_complete:
+            put(fact, False)
+    if "cann_version" in values:
+        put("cann_installed", True, spans["cann_version"])
+    elif stack.is_host:
+        put("cann_installed", stack.value("cann_folder") is not None)
+    if "torch_version" in values:
+        put("torch_release", release_of(values["torch_version"]), spans["torch_version"])
+    _environment(stack, put)
+    if con is not None:
+        _chip(stack, con, values, put)
+    return StackFacts(stack, values, spans)
+
+
+def _normal(name: str, value: str) -> str:
+    if name in ("cann", "nnal"):
+        return cann_name(value)
+    if name == "architecture":
+        return _ARCHITECTURES.get(value.lower(), value.lower())
+    if name == "python":
+        return re.sub(r"^[^\d]*", "", value)
+    if name == "chip" and re.match(r"(?:910|310|950)", value):
+        return f"Ascend{value}"
+    return value
+
+
+def _environment(stack: Stack, put: Any) -> None:
+    if not stack.env_complete:
+        for name in ("ASCEND_RT_VISIBLE_DEVICES",):
+            _visible(stack, name, put)
+        return
+    library_path = stack.env.get("LD_LIBRARY_PATH")
+    listed = next(iter(stack.env.values()))
+    anchor = library_path.span if library_path else listed.span
+    home = next((stack.env[name] for name in _TOOLKIT if name in stack.env and stack.env[name].value), None)
+    on_path = library_path is not None and _ASCEND_PATH.search(library_path.value) is not None
+    put("toolkit_sourced", home is not None or on_path, home.span if home else anchor)
+    atb = next((stack.env[name] for name in _ATB if name in stack.env and stack.env[name].value), None)
+    on_path = library_path is not None and re.search(r"/(?:atb|nnal)/", library_path.value) is not None
+    put("atb_sourced", atb is not None or on_path, atb.span if atb else anchor)
+    autoload = stack.env.get("TORCH_DEVICE_BACKEND_AUTOLOAD")
+    put("backend_autoload", autoload.value.strip() not in ("0", "false", "False") if autoload else True)
+    _visible(stack, "ASCEND_RT_VISIBLE_DEVICES", put)
+
+
+def _visible(stack: Stack, name: str, put: Any) -> None:
+    stated = stack.env.get(name)
+    if stated is None or not stated.value:
+        return
+    devices = [part.strip() for part in stated.value.split(",")]
+    put("visible_devices", devices, stated.span)
+    put("visible_devices_text", stated.value, stated.span)
+    numbers = [int(part) for part in devices if part.isascii() and part.isdigit() and len(part) < 10]
+    put("visible_devices_ascending", len(numbers) == len(devices) and numbers == sorted(set(numbers)), stated.span)
+
+
+def _chip(stack: Stack, con: Any, values: dict[str, Any], put: Any) -> None:
+    from ascend_compat.stack.tables import Tables
+
+    name = values.get("chip")
+    if name is None:
+        return
+    span = stack.values["chip"].span
+    per_card = stack.value("chips_per_card")
+    row = Tables(con).chip(name, int(per_card) if per_card else None, values.get("device_memory_gib"))
+    if row is None:
+        return
+    put("chip_family", row["family"], span)
+    if row["bf16"] != "unknown":
+        put("has_bf16", row["bf16"] == "yes", span)
+    if "device_memory_gib" not in values and row["memory_gib"] != "unknown":
+        put("device_memory_gib", float(row["memory_gib"]), span)
+
+
+def minor_of(python: str) -> str | None:
+    """``3.10`` of ``3.10.14``."""
+    found = _MINOR.match(python)
+    return f"{found.group(1)}.{found.group(2)}" if found else None
