@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ascend_compat.check.engine import Engine
     from ascend_compat.check.rules import Outcome
+    from ascend_compat.jobs.render import Rendered
     from ascend_compat.jobs.spec import Spec
 
 DEVICES_PER_NODE = {"a2": 8, "a3": 16}
@@ -263,7 +264,9 @@ def _layout(
 ) -> Layout:
     values = {**outcome.derived, **facts}
     sizes = {name: values[name] for name in _SIZES if values.get(name) is not None}
-    source = next((place for wanted, place in shipped if all(values.get(name, 1) == size for name, size in wanted.items())), None)
+    source = next(
+        (place for wanted, place in shipped if all(values.get(name, 1) == size for name, size in wanted.items())), None
+    )
     why = _SHIPPED if source else _RULE_OF_THUMB
     warnings = tuple(rule.id for rule in outcome.broken if rule.severity != "impossible")
     return Layout(dict(facts), sizes, floor, warnings, source, why)
@@ -310,7 +313,38 @@ def _smallest(engine: Engine, request: Request) -> int | None:
     per_node = DEVICES_PER_NODE[request.chip]
     for devices in [*_powers(per_node), *(per_node * 2**power for power in range(1, 10))]:
         if devices > request.devices:
-            wider = Request(request.model, request.framework, devices, request.method, request.chip, request.seq_length, request.version)
+            wider = Request(
+                request.model,
+                request.framework,
+                devices,
+                request.method,
+                request.chip,
+                request.seq_length,
+                request.version,
+            )
             if plan(engine, wider, search=False).layouts:
                 return devices
     return None
+
+
+def job_of(engine: Engine, result: Plan, layout: Layout) -> Rendered:
+    """A layout as a job file of its framework, with the template's settings that a user replaces."""
+    from ascend_compat.jobs.render import render
+
+    request = result.request
+    spec = engine.spec(request.framework)
+    assert spec is not None
+    template = template_of(engine, request.framework, request.method)
+    defaults = {default.fact: default.value for default in spec.defaults(result.version).values()}
+    derived = {name for name, _ in spec.derived}
+    model = _model(engine, request.model)
+    shape = megatron_shape(model) if request.framework == "mindspeed-llm" else {}
+    stated = {
+        name: value
+        for name, value in layout.facts.items()
+        if name in template["facts"]
+        or name in shape
+        or name in _SIZES
+        or (name not in model and name not in derived and value != defaults.get(name))
+    }
+    return render(spec, result.version, stated, template["settings"])
