@@ -8,14 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ascend_compat.jobs import bash_commands
+from ascend_compat.jobs import bash_commands, bash_loops
 from ascend_compat.jobs.bash_arithmetic import NotANumber
 from ascend_compat.jobs.bash_expand import Expander
 from ascend_compat.jobs.bash_state import State, Variable, join
-from ascend_compat.jobs.bash_test import Test, condition
+from ascend_compat.jobs.bash_test import condition
 from ascend_compat.jobs.bash_words import Scanner, Simple, Unclosed
 from ascend_compat.jobs.model import Launch, Problem, Unresolved
-from ascend_compat.jobs.shell_text import Piece, Source, Word, text_of
+from ascend_compat.jobs.shell_text import Piece, Source, Word
 from ascend_compat.jobs.slurm import slurm
 from ascend_compat.jobs.yaml_tree import TreeError
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 60
 MAX_STEPS = 40_000
-MAX_LOOP = 64
 _WIDE = re.compile(r"[^\x00-\x7f]")
 _SIMPLE = frozenset(
     (
@@ -65,9 +64,7 @@ def read_shell(text: str, file: str, *, root: Path | None) -> list[Launch]:
     return launches
 
 
-def read_words(
-    words: list[Word], source: Source, *, root: Path | None, variables: dict[str, Variable]
-) -> list[Launch]:
+def read_words(words: list[Word], source: Source, *, root: Path | None, variables: dict[str, Variable]) -> list[Launch]:
     """The launches of a command whose words stand in ``source``, with ``variables`` in its environment."""
     reader = Reader(source.file, root)
     state = State(dict(variables), frozenset(variables))
@@ -287,7 +284,7 @@ class Reader:
         if not branches:
             return self.block(scan, last, state)
         (test, body), rest = branches[0], branches[1:]
-        answer = self._decided(scan, test, state)
+        answer = self.decided(scan, test, state)
         if answer is True:
             return self.block(scan, body, state)
         if answer is False:
@@ -298,7 +295,8 @@ class Reader:
         state.take(join(taken, state, scan.source, at))
         return True
 
-    def _decided(self, scan: Scanner, test: list[Node], state: State) -> bool | None:
+    def decided(self, scan: Scanner, test: list[Node], state: State) -> bool | None:
+        """The answer of a condition; the success of a program is not known, unless it only looks for an NPU."""
         real = [node for node in test if node.is_named and node.type != "comment"]
         answer = self.block(scan, test, state)
         if real and not self._is_test(scan, real[-1]):
@@ -310,124 +308,8 @@ class Reader:
         if node.type == "command":
             return scan.text.startswith("test ", node.start_byte)
         if node.type in ("list", "negated_command", "compound_statement"):
-            return node.type == "compound_statement" or all(
-                self._is_test(scan, child) for child in node.named_children
-            )
+            return node.type == "compound_statement" or all(self._is_test(scan, child) for child in node.named_children)
         return node.type == "test_command"
-
-    def _while(self, scan: Scanner, node: Node, state: State) -> bool | None:
-        condition_node = node.child_by_field_name("condition")
-        body = node.child_by_field_name("body")
-        if condition_node is None or body is None:
-            return None
-        text = scan.text[condition_node.start_byte : condition_node.end_byte]
-        until = scan.text.startswith("until", node.start_byte)
-        if "$#" in text or "getopts" in text or '"$1"' in text:
-            return True
-        for _ in range(MAX_LOOP):
-            answer = self._decided(scan, [condition_node], state)
-            if answer is until and answer is not None:
-                return True
-            inner = state.copy()
-            self.block(scan, body.children, inner)
-            stopped = inner.flow
-            if inner.flow in ("break", "continue"):
-                inner.flow = ""
-            state.take(inner if answer is not None else join(inner, state, scan.source, node.start_byte))
-            if answer is None or stopped == "break" or state.flow or text.strip() in ("true", ":"):
-                return True
-        return True
-
-    def _for(self, scan: Scanner, node: Node, state: State) -> bool | None:
-        variable = node.child_by_field_name("variable")
-        body = node.child_by_field_name("body")
-        if variable is None or body is None:
-            return None
-        name = scan.text[variable.start_byte : variable.end_byte]
-        values = node.children_by_field_name("value")
-        items: list[Word] = []
-        if values:
-            start, end = values[0].start_byte, values[-1].end_byte
-            items = scan.simple(start, State(state.variables, positional=state.positional), end).words
-        elif state.positional:
-            items = [list(word) for word in state.positional]
-        sure = len(items) <= MAX_LOOP and not any(piece.why for word in items for piece in word)
-        if not sure:
-            why = Unresolved(f"{name} takes several values in a loop", f"{name} 在循环中取多个值")
-            items = [[Piece(f"${name}", scan.source, variable.start_byte, len(name), why=why)]]
-        for word in items:
-            inner = state.copy()
-            inner.set(name, tuple(word))
-            self.block(scan, body.children, inner)
-            stopped = inner.flow
-            if inner.flow in ("break", "continue"):
-                inner.flow = ""
-            state.take(inner if sure else join(inner, state, scan.source, node.start_byte))
-            if stopped == "break" or state.flow:
-                break
-        return True
-
-    def _c_for(self, scan: Scanner, node: Node, state: State) -> bool | None:
-        body = node.child_by_field_name("body")
-        header = scan.text[node.start_byte : body.start_byte if body else node.end_byte]
-        parts = header[header.find("((") + 2 : header.rfind("))")].split(";")
-        site = (scan.source, node.start_byte, 3)
-        if body is None or len(parts) != 3:
-            return None
-        self.calculate(parts[0], state, site)
-        for _ in range(MAX_LOOP):
-            answer = self.calculate(parts[1], state, site) if parts[1].strip() else True
-            if answer is False:
-                break
-            inner = state.copy()
-            self.block(scan, body.children, inner)
-            stopped = inner.flow
-            inner.flow = "" if inner.flow in ("break", "continue") else inner.flow
-            state.take(inner if answer else join(inner, state, scan.source, node.start_byte))
-            if answer is None or stopped == "break" or state.flow:
-                break
-            self.calculate(parts[2], state, site)
-        return True
-
-    def _case(self, scan: Scanner, node: Node, state: State) -> bool | None:
-        value = node.child_by_field_name("value")
-        if value is None:
-            return None
-        subject, _ = scan.word(value.start_byte, value.end_byte, state)
-        undecided: list[State] = []
-        for item in node.named_children:
-            if item.type != "case_item":
-                continue
-            patterns = item.children_by_field_name("value")
-            answer = self._matches(scan, subject, patterns, state)
-            if answer is False:
-                continue
-            taken = state.copy()
-            after = patterns[-1].end_byte if patterns else item.start_byte
-            self.block(scan, [child for child in item.children if child.start_byte >= after], taken)
-            undecided.append(taken)
-            if answer is True:
-                break
-        else:
-            undecided.append(state.copy())
-        joined = undecided[0]
-        for other in undecided[1:]:
-            joined = join(joined, other, scan.source, node.start_byte)
-        state.take(joined)
-        return True
-
-    def _matches(self, scan: Scanner, subject: Word, patterns: list[Node], state: State) -> bool | None:
-        answer: bool | None = False
-        for pattern in patterns:
-            word, _ = scan.word(pattern.start_byte, pattern.end_byte, state)
-            if text_of(word) == "*":
-                return True if answer is False else None if answer is None else answer
-            sign = [Piece("==", scan.source, pattern.start_byte, 2)]
-            found = Test([subject or [Piece("", scan.source, 0, 0)], sign, word], True).answer()
-            if found is True:
-                return True
-            answer = None if found is None or answer is None else False
-        return answer
 
     def _function(self, scan: Scanner, node: Node, state: State) -> bool | None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -468,9 +350,9 @@ _FOLLOW = {
     "negated_command": Reader._negated,
     "test_command": Reader._test,
     "if_statement": Reader._if,
-    "while_statement": Reader._while,
-    "for_statement": Reader._for,
-    "c_style_for_statement": Reader._c_for,
-    "case_statement": Reader._case,
+    "while_statement": bash_loops.while_loop,
+    "for_statement": bash_loops.for_loop,
+    "c_style_for_statement": bash_loops.c_for_loop,
+    "case_statement": bash_loops.case,
     "function_definition": Reader._function,
 }

@@ -34,7 +34,8 @@ class Arithmetic:
             match = _TOKEN.match(text, position)
             if match is None or len(self.tokens) > 2000:
                 raise NotANumber
-            self.tokens.append(match.groups(default=""))
+            number, name, sign = match.groups(default="")
+            self.tokens.append((number, name, sign))
             position = match.end()
 
     def value(self) -> int:

@@ -33,10 +33,7 @@ def run(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool | 
         return True
     name = text_of(command.words[0])
     if reason(command.words[0]) is not None:
-        if len(command.words) > 1 and command.words[0][0].unset:
-            command.words = command.words[1:]
-            return run(reader, scan, command, state)
-        return None
+        return _unknown(reader, scan, command, state)
     if name in _BUILTINS:
         return _BUILTINS[name](reader, scan, command, state)
     if name in _DECLARING:
@@ -49,6 +46,18 @@ def run(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool | 
         _cut_off(reader, scan, command)
         return True
     return _program(reader, scan, command, state)
+
+
+def _unknown(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool | None:
+    """A command whose program is in a variable that nothing sets: its arguments may tell what it starts."""
+    made = launches.by_arguments(command.words, scan.source.span(command.start), state)
+    if made is not None:
+        reader.launches.append(made)
+        reader.last = (made, scan, command)
+    elif len(command.words) > 1 and command.words[0][0].unset:
+        command.words = command.words[1:]
+        return run(reader, scan, command, state)
+    return None
 
 
 def _program(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool | None:

@@ -13,9 +13,7 @@ from ascend_compat.jobs.shell_text import BREAK, Piece, Source, Text, reason, te
 
 _PARAMETER = re.compile(r"(#|!)?([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
 _OPERATOR = re.compile(r":[-=+?]|[-=+?]|%%|%|##|#|//|/[#%]?|\^\^|\^|,,|,|:|@[A-Za-z]")
-_COMMAND_LINE = Unresolved(
-    "given on the command line when the script is started", "由启动脚本时的命令行参数给出"
-)
+_COMMAND_LINE = Unresolved("given on the command line when the script is started", "由启动脚本时的命令行参数给出")
 _UNLESS_GIVEN = Unresolved(
     "the default, unless the command line of the script gives another", "默认值，启动脚本时可由命令行参数改写"
 )
@@ -23,7 +21,9 @@ _SPECIAL = Unresolved("known only while the script runs", "仅在脚本运行时
 _ASCEND = Unresolved("taken to run on an Ascend host", "按在昇腾主机上运行处理")
 _PROBES_NPU = re.compile(r"torch_npu|npu-smi|/dev/davinci")
 _ECHOES = re.compile(r"&&\s*echo\s+([\w.-]+)\s*(?:\|\||$)")
-_DIRECTORY = re.compile(r"cd\s+(.+?)\s*(?:>\s*/dev/null\s*)?(?:2>&1\s*)?(?:&&|;)\s*pwd(?:\s+-P)?\s*$")
+_DIRECTORY = re.compile(
+    r"cd\s+(?:--?\w*\s+)?(.+?)\s*(?:&?1?>\s*/dev/null\s*)?(?:2>(?:&1|\s*/dev/null)\s*)?(?:&&|;)\s*pwd(?:\s+-P)?$"
+)
 _LONGEST = 8000
 
 
@@ -50,20 +50,13 @@ class Expander:
         elif made.index:
             value = self._element(made, old)
         elif made.adds:
-            first = scalar(old)
-            if first is None:
-                first = (self._unset(made, state),) if made.value else ()
-                first = first if first[:1] and not first[0].unset else ()
+            first = scalar(old) or ()
             value = (*first, *made.value)
             if isinstance(old, list):
                 value = [value, *old[1:]]
         else:
             value = made.value
         state.set(made.name, value, export)
-
-    def _unset(self, made: Assignment, state: State) -> Piece:
-        piece = made.value[0]
-        return Piece(f"${made.name}", piece.source, piece.at, 0, why=from_environment(made.name), unset=made.name)
 
     def _element(self, made: Assignment, old: Variable | None) -> Variable:
         key = made.index.strip("'\"")
@@ -352,7 +345,7 @@ class Expander:
                 return [Piece(echoed.group(1), source, start + echoed.start(1), len(echoed.group(1)), note=_ASCEND)]
         directory = _DIRECTORY.match(inside.strip())
         if directory is not None:
-            offset = start + inside.index(directory.group(1), inside.index("cd") + 2)
+            offset = start + len(inside) - len(inside.lstrip()) + directory.start(1)
             pieces, after = scan.word(offset, stop, state)
             if after - offset == len(directory.group(1)):
                 return [Piece(text_of(pieces) or ".", *site, why=reason(pieces))]

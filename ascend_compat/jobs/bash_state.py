@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from ascend_compat.jobs.model import Unresolved
-from ascend_compat.jobs.shell_text import Piece, Source, Text, text_of
+from ascend_compat.jobs.shell_text import Piece, Source, Text, reason, text_of
 
 Variable = Union[Text, "list[Text]", "dict[str, Text]"]
 
@@ -108,7 +108,7 @@ def _lists(one: list[Text], two: list[Text], why: Unresolved) -> list[Text]:
 
 def _either(one: Text, two: Text, why: Unresolved) -> Unresolved:
     words = [text_of(text) for text in (one, two)]
-    if not all(words) or any(len(word) > 40 for word in words):
+    if not all(words) or any(len(word) > 40 for word in words) or reason((*one, *two)):
         return why
     return Unresolved(f"{words[0]} or {words[1]}: {why.en}", f"{words[0]} 或 {words[1]}：{why.zh}")
 

@@ -114,7 +114,9 @@ class Scanner:
             made.items, at = self.array(at + 1, limit, state)
         else:
             value, at = self.word(at, limit, state)
-            made.value = tuple(piece for piece in value if piece is not BREAK)
+            made.value = tuple(
+                Piece(" ", self.source, match.start(), 0) if piece is BREAK else piece for piece in value
+            )
         command.assignments.append(made)
         if apply:
             self.expander.assign(made, state)

@@ -111,8 +111,11 @@ class _Reader:
             if self._next("]"):
                 return items
             if not self._next(","):
-                raise Malformed(min(self.at, len(self.text) - 1) if self.at < len(self.text) else opened,
-                                "the list is not closed", "列表未闭合")
+                raise Malformed(
+                    min(self.at, len(self.text) - 1) if self.at < len(self.text) else opened,
+                    "the list is not closed",
+                    "列表未闭合",
+                )
 
     def _dict(self) -> dict[str, Value]:
         opened = self.at
@@ -123,8 +126,11 @@ class _Reader:
         while True:
             name = self._element()
             if not self._next(":"):
-                raise Malformed(self.at if self.at < len(self.text) else opened, "a dict entry needs key:value",
-                                "字典项应写作 键:值")
+                raise Malformed(
+                    self.at if self.at < len(self.text) else opened,
+                    "a dict entry needs key:value",
+                    "字典项应写作 键:值",
+                )
             items[str(name)] = self._element()
             if self._next("}"):
                 return items
@@ -167,10 +173,7 @@ class _Reader:
             elif letter == "(":
                 letters.append(self._call())
                 plain = False
-            elif letter == "$" or (letter == ":" and not (self.depth > 1 and self._inside_dict())):
-                letters.append(letter)
-                self.at += 1
-            elif letter in " \t" and self.text[self.at :].strip(" \t") and self._more_words():
+            elif self._plain_here(letter):
                 letters.append(letter)
                 self.at += 1
             else:
@@ -183,6 +186,11 @@ class _Reader:
             raise Malformed(start, f"{letter!r} is not expected here", f"此处不应出现 {letter!r}")
         text = "".join(letters).strip()
         return scalar(text) if plain else text
+
+    def _plain_here(self, letter: str) -> bool:
+        if letter == ":":
+            return not (self.depth > 1 and self._inside_dict())
+        return letter == "$" or (letter in " \t" and bool(self.text[self.at :].strip(" \t")) and self._more_words())
 
     def _inside_dict(self) -> bool:
         head = self.text[: self.at]

@@ -81,6 +81,16 @@ def recognise(words: list[Word], span: Span, state: State) -> Launch | None:
     return launch
 
 
+def by_arguments(words: list[Word], span: Span, state: State) -> Launch | None:
+    """The launch of a program that the file does not name, known by verl's overrides among its arguments."""
+    sections = {text_of(word).lstrip("+").partition(".")[0] for word in words[1:] if "=" in text_of(word)}
+    if not {"trainer", "data"} <= sections:
+        return None
+    launch = Launch(span.file, span.line, "bash", "verl", "verl", text_of(words[0]))
+    launch.settings += [*_environment(state), *arguments.overrides(words[1:], launch)]
+    return launch
+
+
 def _with_verb(name: str, words: list[Word]) -> str:
     verb = text_of(words[1]) if len(words) > 1 else ""
     return f"{name} {verb}" if verb.isalpha() else name

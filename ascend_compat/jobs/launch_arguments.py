@@ -10,7 +10,9 @@ from ascend_compat.jobs.shell_text import Piece, Word, doubt, place, reason, tex
 from ascend_compat.jobs.wrappers import tail, value_of
 
 _FLAG = re.compile(r"--?[A-Za-z_]")
-_GROUP = re.compile(r"(?:^|_)(?:ARGS?|OPTS?|OPTIONS?|FLAGS?|PARAMS?|EXTRAS?|CONFIGS?|OVERRIDES?)(?:_|$|\d)", re.IGNORECASE)
+_GROUP = re.compile(
+    r"(?:^|_)(?:ARGS?|OPTS?|OPTIONS?|FLAGS?|PARAMS?|EXTRAS?|CONFIGS?|OVERRIDES?)(?:_|$|\d)", re.IGNORECASE
+)
 _HYDRA_FLAGS = {
     "--config-name": "--config-name",
     "-cn": "--config-name",
@@ -113,6 +115,7 @@ def _several(key: str, flag: Word, values: list[Word]) -> Setting:
 def overrides(words: list[Word], launch: Launch) -> list[Setting]:
     """Hydra's command line: overrides and its own flags."""
     settings: list[Setting] = []
+    unknown: set[int] = set()
     index = 0
     while index < len(words):
         word = words[index]
@@ -138,8 +141,10 @@ def overrides(words: list[Word], launch: Launch) -> list[Setting]:
             continue
         made = _override(word, text, launch)
         if made is not None:
+            if reason(word) is not None:
+                unknown.add(len(settings))
             settings.append(made)
-    return _referenced(settings)
+    return _referenced(settings, unknown)
 
 
 def _override(word: Word, text: str, launch: Launch) -> Setting | None:
@@ -180,22 +185,18 @@ def _last(word: Word) -> Piece:
     return word[-1]
 
 
-def _referenced(settings: list[Setting]) -> list[Setting]:
-    """``${a.b}`` that names another override takes its value; any other reference is left for the config it points into."""
-    if not any(isinstance(setting.value, str) and "${" in setting.value for setting in settings):
-        return settings
-    values = {setting.key: setting.value for setting in settings}
+def _referenced(settings: list[Setting], unknown: set[int]) -> list[Setting]:
+    """``${a.b}`` that names another override takes its value; other references are left for the config they point into."""
+    values = {made.key: made.value for made in settings}
     done: list[Setting] = []
-    for made in settings:
-        match = _REFERENCE.fullmatch(made.value) if isinstance(made.value, str) else None
-        if match is not None and match.group(1) in values and match.group(1) != made.key:
-            target = values[match.group(1)]
-            if not (isinstance(target, str) and "${" in target):
-                made = Setting(made.key, target, made.span, made.chain, made.prefix, made.guess)
-        elif isinstance(made.value, str) and "${" in made.value:
-            text = made.value
-            why = Unresolved(f"{text} refers to another part of the config", f"{text} 引用了配置中的其他项")
-            made = Setting(made.key, why, made.span, made.chain, made.prefix)
+    for index, made in enumerate(settings):
+        text = made.value
+        if isinstance(text, str) and "${" in text and index not in unknown:
+            match = _REFERENCE.fullmatch(text)
+            target = values.get(match.group(1), text) if match is not None and match.group(1) != made.key else text
+            if isinstance(target, str) and "${" in target:
+                target = Unresolved(f"{text} refers to another part of the config", f"{text} 引用了配置中的其他项")
+            made = Setting(made.key, target, made.span, made.chain, made.prefix, made.guess)
         done.append(made)
     return done
 
