@@ -97,12 +97,15 @@ def facts(
 
 
 def _show(engine: Engine, launches: list[Launch], options: Options, show: Any, words: str) -> None:
+    from ascend_compat.jobs.model import Problem, Span
+
     for launch, job in zip(launches, understand(engine, launches, options), strict=True):
         if job is not None:
             write(show(job, engine, words))
-        else:
-            for problem in launch.problems:
-                click.echo(f"{launch.file}: {_sentence(engine, problem, words)}", err=True)
+            continue
+        unheld = Problem("AC2041", Span(launch.file, launch.line), {"framework": launch.framework})
+        for problem in (unheld, *launch.problems):
+            click.echo(f"{launch.file}:{launch.line}: {_sentence(engine, problem, words)}", err=True)
 
 
 def understand(engine: Engine, launches: Iterable[Launch], options: Options) -> list[Job | None]:
@@ -217,8 +220,10 @@ def _line(fact: Fact, job: Job, width: int, words: str) -> str:
     place = _place(fact.span.file, fact.span.line, job) if fact.span else ""
     why = _why(fact, job, words)
     key = fact.key if fact.key != fact.name else None
-    tail = key if fact.origin in ("stated", "default") else why
-    return f"  {place:>7}  {fact.name:<{width}} = {value}   {tail or ''}".rstrip()
+    if fact.origin == "default":
+        why = None
+    tail = "; ".join(part for part in (key if fact.origin in ("stated", "default") else None, why) if part)
+    return f"  {place:>7}  {fact.name:<{width}} = {value}   {tail}".rstrip()
 
 
 def _place(file: str, line: int, job: Job) -> str:

@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     from ascend_compat.matrix.names import Names
 
 _NAMING = ("model", "model_path", "tokenizer_path", "tokenizer_name_or_path", "load_path", "checkpoint_load", "load")
-_NUMBERS = (
-    "num_layers",
-    "hidden_size",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "ffn_hidden_size",
-    "num_experts",
-    "moe_ffn_hidden_size",
-    "vocab_size",
-)
+# Column of the model table -> facts that state it, in one framework's words or another's.
+_NUMBERS = {
+    "num_layers": ("num_layers",),
+    "hidden_size": ("hidden_size",),
+    "num_attention_heads": ("num_attention_heads",),
+    "num_key_value_heads": ("num_key_value_heads", "num_query_groups"),
+    "ffn_hidden_size": ("ffn_hidden_size", "intermediate_size"),
+    "moe_intermediate_size": ("moe_intermediate_size", "moe_ffn_hidden_size"),
+    "num_experts": ("num_experts",),
+    "vocab_size": ("vocab_size",),
+}
 _NEEDED = ("num_layers", "hidden_size", "num_attention_heads")
 _TEXT_FACTS = ("model_type", "modality")
 _WORDS = re.compile(r"[^A-Za-z0-9.]+")
@@ -53,15 +54,23 @@ class Architecture:
         row = self.models.get(model, {})
         return {name: value for name, value in row.items() if isinstance(value, int) or (value and name in _TEXT_FACTS)}
 
-    def like(self, numbers: Mapping[str, Any]) -> list[str]:
-        """Models whose numbers are these; the ones in which none of the given numbers differs."""
+    def like(self, numbers: Mapping[str, Any], text_only: bool = False) -> list[str]:
+        """Models in which none of the given numbers differs; variants of one that fits are left out."""
         if any(numbers.get(name) is None for name in _NEEDED):
             return []
-        return [model for model, row in self.models.items() if self._fits(row, numbers)]
+        fitting = [model for model, row in self.models.items() if self._fits(row, numbers)]
+        if text_only:
+            fitting = [model for model in fitting if self.models[model].get("modality") in (None, "text")]
+        base = min(fitting, key=len, default="")
+        if all(model == base or model.startswith(f"{base}-") for model in fitting):
+            return [base] if base else []
+        return [model for model in fitting if self.models[model].get("variant_of") not in fitting]
 
     @staticmethod
     def _fits(row: Mapping[str, Any], numbers: Mapping[str, Any]) -> bool:
         if any(row.get(name) != numbers[name] for name in _NEEDED):
+            return False
+        if (row.get("num_experts") or 0) != (numbers.get("num_experts") or 0):
             return False
         return all(row.get(name) in (None, numbers.get(name)) or numbers.get(name) is None for name in _NUMBERS)
 
@@ -94,13 +103,11 @@ def _stated(job: Job, names: Names | None, known: dict[str, str | None]) -> str 
 
 
 def _recognise(job: Job, names: Names | None, architecture: Architecture) -> None:
-    numbers = {
-        name: job.facts[name].value for name in _NUMBERS if name in job.facts and job.facts[name].value is not None
-    }
+    numbers = {name: value for name, facts in _NUMBERS.items() if (value := _first(job, facts)) is not None}
     layers, noop = numbers.get("num_layers"), job.facts.get("noop_layers")
     if isinstance(layers, int) and noop is not None and isinstance(noop.value, list):
         numbers["num_layers"] = layers - len(noop.value)
-    fitting = architecture.like(numbers)
+    fitting = architecture.like(numbers, job.launch.framework == "mindspeed-llm")
     by_script = _by_script(job, names) if names is not None else []
     if not fitting:
         if any(numbers.get(name) is not None for name in _NEEDED):
@@ -119,6 +126,12 @@ def _recognise(job: Job, names: Names | None, architecture: Architecture) -> Non
     job.model = chosen
     if "model" not in job.facts or job.facts["model"].value is None:
         job.facts["model"] = Fact("model", chosen, "derived", why=why)
+
+
+def _first(job: Job, names: Iterable[str]) -> Any:
+    """The value of the first of some facts that the job states."""
+    found = (job.facts[name] for name in names if name in job.facts)
+    return next((fact.value for fact in found if fact.value is not None and fact.origin == "stated"), None)
 
 
 def _by_script(job: Job, names: Names) -> list[str]:

@@ -19,6 +19,8 @@ def expand(launch: Launch, root: Path) -> Launch:
 
     A file that is not there is a problem, and what it may set is unknown.
     """
+    if launch.framework == "mindspeed-llm" and "fsdp2" in launch.entry:
+        launch.settings = [_fsdp2(setting) for setting in launch.settings]
     named = _named(launch)
     if named is not None and isinstance(named.value, str):
         path = _find(launch, named.value, root)
@@ -60,6 +62,16 @@ def _missing(launch: Launch, named: Setting) -> None:
     why = Unresolved(f"{name} is not here", f"找不到 {name}")
     launch.settings.insert(0, Setting(CONFIG, why, named.span, named.chain))
     launch.problems.append(Problem("AC2029", named.span, {"file": name}))
+    if launch.product == "ascendfactory":
+        paths = {setting.key.removeprefix("backend_config.").replace("-", "_") for setting in launch.settings}
+        heads = {part for path in paths for part in _heads(path)}
+        launch.framework = ascendfactory.backend_by_sections(heads) or launch.framework
+        launch.settings = [_override(setting, launch.framework) for setting in launch.settings]
+
+
+def _heads(path: str) -> list[str]:
+    parts = path.split(".")
+    return [".".join(parts[:count]) for count in range(1, min(len(parts), 3) + 1)]
 
 
 def _with_file(launch: Launch, named: Setting, path: Path) -> Launch:
@@ -92,9 +104,19 @@ def _inside(launch: Launch, document: Document, path: Path) -> Launch | None:
         mindspeed_rl.add(inside, document, document.root, folder)
     elif launch.framework == "verl":
         verl_yaml.add(inside, document, document.root)
+    elif launch.framework == "mindspeed-llm":
+        verl_yaml.add(inside, document, document.root)
+        inside.settings = [replace(setting, key=f"fsdp2:{setting.key}") for setting in inside.settings]
     else:
         return None
     return inside
+
+
+def _fsdp2(setting: Setting) -> Setting:
+    """A dotted argument of the FSDP2 trainer, whose keys are not Megatron's."""
+    if setting.key.startswith("--") and "." in setting.key:
+        return replace(setting, key=f"fsdp2:{setting.key[2:]}")
+    return setting
 
 
 def _override(setting: Setting, framework: str) -> Setting:
