@@ -30,10 +30,15 @@ _LOCKED = {
     "python_enable_replacements": "false",
     "lock_configuration": "true",
 }
+_ATTEMPTS = 5
 _WAIT_SECONDS = 60.0
 _RACY_NS = 2_000_000_000
 _KEEP = 4
 _STALE_SECONDS = 3600.0
+
+
+class _ChangedError(Exception):
+    """A document changed while it was read for a build."""
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -43,12 +48,13 @@ def connect() -> duckdb.DuckDBPyConnection:
     Raises :class:`DataError` when the matrix cannot be read or built.
     """
     cache = cache_dir()
-    if cache is not None:
-        try:
-            return _shared(cache)
-        except OSError:
-            pass
-    return _private()
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(_ChangedError):
+            if cache is not None:
+                with contextlib.suppress(OSError):
+                    return _shared(cache)
+            return _private()
+    raise DataError("the matrix keeps changing while it is read")
 
 
 def build(force: bool = False) -> Path:
@@ -65,6 +71,8 @@ def build(force: bool = False) -> Path:
             with _lock(cache, None):
                 _build_file(path, content)
         _write_stamp(cache, stats, path)
+    except _ChangedError:
+        raise DataError("the matrix changed while it was read; run it again") from None
     except OSError as error:
         raise DataError(f"cannot build the database in {cache}: {error.strerror or error}") from error
     return path
@@ -176,7 +184,10 @@ def _build_file(path: Path, content: str) -> None:
 
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.tmp")
     try:
-        write_database(str(temporary), load_documents(), content)
+        documents = load_documents()
+        if content_hash() != content:
+            raise _ChangedError
+        write_database(str(temporary), documents, content)
         descriptor = os.open(temporary, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -185,6 +196,11 @@ def _build_file(path: Path, content: str) -> None:
         temporary.replace(path)
     except duckdb.IOException as error:
         raise OSError(" ".join(str(error).split())) from error
+    except (KeyError, TypeError, AttributeError, ValueError, duckdb.Error) as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise DataError(
+            f"a document is not as its schema wants it ({what}); find it with: ascend-compat matrix lint"
+        ) from error
     finally:
         for left in (temporary, temporary.with_name(temporary.name + ".wal")):
             with contextlib.suppress(OSError):

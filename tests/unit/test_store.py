@@ -136,6 +136,24 @@ def test_new_and_removed_documents_are_seen(root):
         assert rows(con, "SELECT count(*) FROM cell") == [(6,)]
 
 
+def test_a_document_that_changes_during_a_build_does_not_get_the_old_name(root, tmp_path, monkeypatch):
+    from ascend_compat.matrix import documents
+
+    load = documents.load_documents
+    path = root / "matrix" / "products" / "1.9.yaml"
+
+    def meddle():
+        loaded = load()
+        monkeypatch.setattr(documents, "load_documents", load)
+        path.write_text(TABLE.replace("one node", "two nodes"), encoding="utf-8")
+        return loaded
+
+    monkeypatch.setattr(documents, "load_documents", meddle)
+    with store.connect() as con:
+        assert ("two nodes",) in rows(con, "SELECT condition FROM claim")
+    assert len(databases(tmp_path)) == 1
+
+
 def test_hash_is_in_name_and_inside(root, tmp_path):
     path = store.build()
     assert path == databases(tmp_path)[0]
@@ -234,6 +252,21 @@ def test_unreadable_documents_are_one_sentence(root):
     with pytest.raises(DataError, match=r"bad\.yaml: .*\S") as error:
         store.connect()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["kind: product\n", "kind: table\nproduct: bundle\nrelease: '1.9'\nrows: 3\n", "kind: codes\ncodes: [1]\n"]
+)
+def test_documents_of_a_wrong_shape_point_to_the_lint(root, text):
+    (root / "matrix" / "bad.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="matrix lint"):
+        store.connect()
+
+
+def test_tables_of_unknown_releases_are_refused(root):
+    (root / "matrix" / "bad.yaml").write_text(TABLE.replace('"1.9"', '"3.0"'), encoding="utf-8")
+    with pytest.raises(DataError, match=r"bad\.yaml: bundle has no release 3\.0"):
+        store.connect()
 
 
 def test_old_databases_go_the_newest_stay(root, tmp_path):
