@@ -36,8 +36,9 @@ def compose(
     """
     problems: list[str] = []
     remarks: list[str] = []
-    columns = _columns(grid, file, words, framework, problems)
-    rows, marks = _rows(grid, file, words, columns, problems, remarks)
+    placed = _columns(grid, file, words, framework, problems)
+    columns = list(placed.values())
+    rows, marks = _rows(grid, file, words, placed, problems, remarks)
     if problems:
         raise UsageError("\n".join([*problems, f"{file}: nothing was imported"]))
     body: dict[str, Any] = {"kind": "table", "product": words.product, "release": release}
@@ -51,8 +52,9 @@ def compose(
     return Imported(body | {"columns": columns, "rows": rows}, remarks)
 
 
-def _columns(grid: Grid, file: Path, words: Words, only: str | None, problems: list[str]) -> list[dict[str, Any]]:
-    columns = []
+def _columns(grid: Grid, file: Path, words: Words, only: str | None, problems: list[str]) -> dict[int, dict[str, Any]]:
+    """The known column of each data column of the page."""
+    columns: dict[int, dict[str, Any]] = {}
     for number in grid.data_columns():
         path = [part for text in grid.path(number) for part in _parts(text, words)]
         at = grid.rows[max(grid.header - 1, 0)][number]
@@ -74,7 +76,7 @@ def _columns(grid: Grid, file: Path, words: Words, only: str | None, problems: l
         if len(path) > 1 and "head" in column:
             column["head"] = _reworded(column["head"], next((t for t in path if words.framework([t])), ""))
         column.pop("source", None)
-        columns.append(column)
+        columns[number] = column
     return columns
 
 
@@ -90,10 +92,9 @@ def _reworded(names: dict[str, str], text: str) -> dict[str, str]:
 
 
 def _rows(
-    grid: Grid, file: Path, words: Words, columns: list[dict[str, Any]], problems: list[str], remarks: list[str]
+    grid: Grid, file: Path, words: Words, columns: dict[int, dict[str, Any]], problems: list[str], remarks: list[str]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    numbers = grid.data_columns()
-    usual = _usual_marks(grid, numbers) if len(columns) == len(numbers) else {}
+    usual = _usual_marks(grid, list(columns))
     rows = []
     for fields in grid.rows[grid.header :]:
         label = fields[grid.roles["model"]]
@@ -109,7 +110,7 @@ def _rows(
             row["series"] = words.series(series.text, models)
         row["models"] = models
         cells: dict[str, dict[str, Any]] = {}
-        for number, column in zip(numbers, columns, strict=False):
+        for number, column in columns.items():
             cells.setdefault(column["framework"], {})[column["id"]] = _cell(
                 fields[number], file, column, usual, problems, remarks
             )

@@ -111,6 +111,7 @@ def _shape(tree: Tree, notes: Notes) -> bool:
     return sound
 
 
+_SHARED = "common.schema.json"
 _VALIDATORS: dict[tuple[str, str], Any] = {}
 
 
@@ -120,16 +121,25 @@ def _validator(kind: str) -> Any:
     at = (str(folder), kind)
     if at not in _VALIDATORS:
         from jsonschema import Draft202012Validator
-        from referencing import Registry, Resource
 
         file = folder / f"{kind}.schema.json"
         if not file.is_file():
             return None
-        registry: Any = Registry().with_resources(
-            (f.name, Resource.from_contents(json.loads(f.read_text(encoding="utf-8")))) for f in folder.glob("*.json")
-        )
-        _VALIDATORS[at] = Draft202012Validator(json.loads(file.read_text(encoding="utf-8")), registry=registry)
+        shared = json.loads((folder / _SHARED).read_text(encoding="utf-8"))["$defs"]
+        _VALIDATORS[at] = Draft202012Validator(_inlined(json.loads(file.read_text(encoding="utf-8")), shared))
     return _VALIDATORS[at]
+
+
+def _inlined(schema: Any, shared: dict[str, Any]) -> Any:
+    """A schema with the shared shapes put in place of references to them, which are slow to follow."""
+    if isinstance(schema, list):
+        return [_inlined(item, shared) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref", "")
+    if isinstance(reference, str) and reference.startswith(f"{_SHARED}#/$defs/"):
+        return _inlined(shared[reference.rsplit("/", 1)[-1]], shared)
+    return {name: _inlined(value, shared) for name, value in schema.items()}
 
 
 def _explain(error: Any) -> Iterator[tuple[list[str | int], str]]:

@@ -95,15 +95,15 @@ def _products(trees: list[Tree], world: World, notes: Notes) -> None:
         if product in world.releases:
             notes.add(tree, ("id",), "AC0011", f"Product {product} is declared twice.")
         names = world.names.setdefault(product, {})
+        claimed: dict[str, int] = {}
         last: tuple[str, str] | None = None
         for number, release in enumerate(tree.body["releases"]):
             path = ("releases", number)
-            for place, name in (
-                (("id",), release["id"]),
-                *((("aliases", n), a) for n, a in enumerate(release.get("aliases", []))),
-            ):
-                if names.setdefault(release_key(name), release["id"]) != release["id"]:
+            aliases = [(("aliases", place), name) for place, name in enumerate(release.get("aliases", []))]
+            for place, name in [(("id",), release["id"]), *aliases]:
+                if claimed.setdefault(release_key(name), number) != number:
                     notes.add(tree, (*path, *place), "AC0011", f"Release {name} of {product} is declared twice.")
+                names.setdefault(release_key(name), release["id"])
             date = release["date"]
             if date != "unknown" and release.get("date_of") not in ("page", "unknown", "branch"):
                 if last and date < last[0]:

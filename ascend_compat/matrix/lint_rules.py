@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.matrix.lint_names import nearest, window
+from ascend_compat.matrix.macros import MACROS
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,6 +40,8 @@ def check(rules: list[Tree], frameworks: list[Tree], world: World, notes: Notes)
     con = duckdb.connect(config={"enable_external_access": "false", "autoload_known_extensions": "false"})
     columns = ", ".join(f'"{name}" {SQL_TYPES[kind]}' for name, kind in world.facts.items())
     con.execute(f"CREATE TABLE facts ({columns or 'nothing BOOLEAN'})")
+    for macro in MACROS:
+        con.execute(macro)
     con.execute("SET lock_configuration = true")
     for tree in frameworks:
         _framework(tree, con, world, notes)
