@@ -172,15 +172,12 @@ class Reader:
 
     def simple(self, scan: Scanner, start: int, state: State) -> tuple[bool | None, int]:
         """One simple command."""
-        before = dict(state.variables) if _PREFIXED.match(scan.text, start) else None
         command = scan.simple(start, state)
         if not command.words:
             return True, command.end
-        if before is not None and command.assignments:
-            prefix = {made.name: state.variables[made.name] for made in command.assignments}
-            state.variables = before
+        if command.prefix:
             inner = state.copy()
-            for name, value in prefix.items():
+            for name, value in command.prefix.items():
                 inner.set(name, value, True)
             answer = bash_commands.run(self, scan, command, inner)
             state.flow = inner.flow
@@ -237,7 +234,7 @@ class Reader:
             if state.flow or child.start_byte < done:
                 continue
             if (sign == "&&" and answer is False) or (sign == "||" and answer is True):
-                if sign == "||" and child.type != "test_command":
+                if sign == "||" and child.type != "test_command" and left.type != "test_command":
                     self.statement(scan, child, state.copy())
                 continue
             if sign and answer is None:
@@ -338,7 +335,6 @@ def _sign(children: list[Node]) -> str:
     return next((child.type for child in children if child.type in ("&&", "||")), "&&")
 
 
-_PREFIXED = re.compile(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
 _TARGETS = re.compile(r"([A-Za-z_]\w*)\s*(?:=(?!=)|\+=|\+\+|--)")
 _ASCEND = re.compile(r"torch_npu|npu-smi|/dev/davinci")
 _FOLLOW = {

@@ -21,7 +21,7 @@ _MAX_SOURCED = 10
 _MAX_BYTES = 1_000_000
 _DECLARING = frozenset(("export", "declare", "typeset", "local", "readonly"))
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
-_SPECIAL = re.compile(r"[;|&<>()`'\"\\#\n]")
+_SPECIAL = re.compile(r"[;|&<>()$`'\"\\#\n]")
 _CUTS = re.compile(r"\||\|\||&&|;|&|\d?>.*|&>.*|<.*")
 _LOOKS_GIVEN = re.compile(r"--?[A-Za-z][\w.-]*(?:=.*)?|(?:\+\+?|~)?[A-Za-z_]\w*(?:\.\w+)+=.*", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")

@@ -56,6 +56,8 @@ class Expander:
                 value = [value, *old[1:]]
         else:
             value = made.value
+            if any(piece.unset == made.name for piece in value) and "/" not in text_of(value):
+                value = tuple(piece for piece in value if piece.unset != made.name)
         state.set(made.name, value, export)
 
     def _element(self, made: Assignment, old: Variable | None) -> Variable:

@@ -10,13 +10,14 @@ from ascend_compat.jobs.shell_text import BREAK, Piece, Source, Text, Word, spli
 
 if TYPE_CHECKING:
     from ascend_compat.jobs.bash_expand import Expander
-    from ascend_compat.jobs.bash_state import State
+    from ascend_compat.jobs.bash_state import State, Variable
 
 _PLAIN = re.compile(r"[^\s\\'\"$`;|&()<>]+")
 _PLAIN_QUOTED = re.compile(r"[^\\\"$`]+")
 _BLANKS = re.compile(r"(?:[ \t\r]|\\\r?\n)*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]\n]*\])?(\+?=)")
 _REDIRECT = re.compile(r"(?:\d+|\{\w+\})?(&>>?|<<<|<<-?|>>|>\||<>|[<>]&?)")
+_BRACES = re.compile(r"([^{}]*)\{(?:([^{},]*(?:,[^{},]*)+)|(-?\d{1,5})\.\.(-?\d{1,5}))\}([^{}]*)")
 _SKIP = re.compile(r"[^(){}\\'\"]+")
 _EXPANSION = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|[({])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
@@ -54,14 +55,17 @@ class Redirect:
 
 @dataclass(slots=True)
 class Simple:
-    """One simple command: what it assigns, its words after all expansions, its redirects and where it ends."""
+    """One simple command: what it assigns, its words after all expansions, its redirects and where it ends.
+
+    ``prefix``: the variables of ``X=Y command``, which only that command sees.
+    """
 
     start: int
     end: int = 0
     assignments: list[Assignment] = field(default_factory=list)
     words: list[Word] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
-    comment: int = -1
+    prefix: dict[str, Variable] = field(default_factory=dict)
 
 
 class Scanner:
@@ -77,6 +81,7 @@ class Scanner:
         command = Simple(start)
         at = start
         declares = False
+        before = state.variables
         heredocs: list[tuple[Redirect, str, bool, bool]] = []
         while True:
             at = _BLANKS.match(text, at, limit).end()  # type: ignore[union-attr]
@@ -84,7 +89,6 @@ class Scanner:
                 break
             letter = text[at]
             if letter == "#":
-                command.comment = at
                 break
             match = _REDIRECT.match(text, at, limit)
             if match is not None and text[at : at + 2] not in ("<(", ">("):
@@ -94,10 +98,15 @@ class Scanner:
                 break
             match = _ASSIGNMENT.match(text, at, limit)
             if match is not None and (declares or not command.words):
+                if not declares and state.variables is before:
+                    state.variables = dict(before)
                 at = self._assign(match, limit, state, command, apply=not declares)
                 continue
+            if not command.words and state.variables is not before:
+                command.prefix = {made.name: state.variables[made.name] for made in command.assignments}
+                command.assignments, state.variables = [], before
             pieces, at = self.word(at, limit, state)
-            words = split(pieces)
+            words = self.braced(pieces)
             if not command.words and words:
                 declares = text_of(words[0]) in _DECLARING
             command.words += words
@@ -122,6 +131,24 @@ class Scanner:
             self.expander.assign(made, state)
         return at
 
+    @staticmethod
+    def braced(pieces: list[Piece]) -> list[Word]:
+        """The words of one written word, with ``{a,b}`` and ``{1..4}`` of a word without quotes multiplied out."""
+        if len(pieces) != 1 or pieces[0].split or "{" not in pieces[0].text or not pieces[0].bare:
+            return split(pieces)
+        piece = pieces[0]
+        match = _BRACES.fullmatch(piece.text)
+        if match is None:
+            return split(pieces)
+        start, first, last, end = match.group(1), match.group(3), match.group(4), match.group(5)
+        parts = match.group(2).split(",") if match.group(2) else []
+        if first:
+            low, high = int(first), int(last)
+            parts = [str(number) for number in range(low, high + (1 if high >= low else -1), 1 if high >= low else -1)]
+        if len(parts) > 256:
+            return split(pieces)
+        return [[Piece(f"{start}{part}{end}", piece.source, piece.at, piece.size)] for part in parts]
+
     def array(self, at: int, limit: int, state: State) -> tuple[list[Word], int]:
         """The words up to the closing bracket of ``( … )``, and the place after it."""
         items: list[Word] = []
@@ -140,7 +167,7 @@ class Scanner:
             pieces, after = self.word(at, limit, state)
             if after == at:
                 pieces, after = [Piece(self.text[at], self.source, at, 1)], at + 1
-            items += split(pieces)
+            items += self.braced(pieces)
             at = after
 
     def _redirect(
@@ -189,7 +216,7 @@ class Scanner:
         while at < limit:
             match = _PLAIN.match(text, at, limit)
             if match is not None:
-                pieces.append(Piece(match.group(), source, at, match.end() - at))
+                pieces.append(Piece(match.group(), source, at, match.end() - at, bare=True))
                 at = match.end()
                 continue
             letter = text[at]

@@ -65,11 +65,11 @@ class Piece:
     """A stretch of a word. ``size`` is its length in the source.
 
     ``split``: it comes from an expansion outside quotes, so blanks in it part words. ``why``: it is not known, ``text``
-    then shows it as written. ``unset`` names the variable that nothing in the file sets. ``maybe``: only some branch
+    then shows it as written. ``bare``: letters of the word itself, outside quotes. ``unset`` names the variable that nothing in the file sets. ``maybe``: only some branch
     brings it. ``note``: its value is inferred. ``chain``: the uses that led to it, outermost first.
     """
 
-    __slots__ = ("at", "chain", "maybe", "note", "size", "source", "split", "text", "unset", "why")
+    __slots__ = ("at", "bare", "chain", "maybe", "note", "size", "source", "split", "text", "unset", "why")
 
     def __init__(
         self,
@@ -84,8 +84,10 @@ class Piece:
         unset: str = "",
         maybe: Unresolved | None = None,
         note: Unresolved | None = None,
+        bare: bool = False,
     ) -> None:
         self.text, self.source, self.at, self.size = text, source, at, size
+        self.bare = bare
         self.split, self.chain, self.why, self.unset, self.maybe, self.note = split, chain, why, unset, maybe, note
 
     @property
