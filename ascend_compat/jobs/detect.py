@@ -13,7 +13,7 @@ LOOKED_FOR = (
     "posttrain_gpt.py, verl.trainer.main_ppo, llamafactory-cli or ascendfactory-cli (shell)"
 )
 _STARTS = re.compile(
-    r"\b(torchrun|torch\.distributed\.(?:launch|run)|(?:pre|post)train_\w+\.py|verl\.\w+|llamafactory-cli|lmf"
+    r"\b(torchrun|torch\.distributed\.(?:launch|run)|python[0-9.]*\s+-m\s+\w+\.[\w.]+|(?:pre|post)train_\w+\.py|verl\.\w+|llamafactory-cli|lmf"
     r"|ascendfactory-cli|accelerate\s+launch|deepspeed|cli/train_\w+\.py|train_\w+\.py|main_ppo\w*|src/train\.py|main_\w+\.py)\b"
 )
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?[A-Za-z_]\w*=", re.MULTILINE)

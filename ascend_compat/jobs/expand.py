@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from ascend_compat.jobs.yaml_tree import Document, TreeError
 
 CONFIG = "file:config"
 _ACCELERATE = ("accelerate:--config_file", "accelerate:--config-file")
-_FOLDERS = {"mindspeed-rl": ("configs",), "verl": ("config", "verl/trainer/config")}
+# Names of verl's own and its recipes' configs, which stand beside the entry and not beside the script.
+_SHIPPED = re.compile(r"(?:\w*_)?(?:trainer|trainer_engine)(?:\.yaml)?")
+_HYDRA = ("mindspeed-rl", "verl")
 
 
 def expand(launch: Launch, root: Path) -> Launch:
@@ -26,7 +29,7 @@ def expand(launch: Launch, root: Path) -> Launch:
         path = _find(launch, named.value, root)
         if path is not None:
             launch = _with_file(launch, named, path)
-        elif named.key == CONFIG or _last(launch, "--config-path") or launch.framework == "mindspeed-rl":
+        elif launch.framework != "verl" or not _SHIPPED.fullmatch(named.value):
             _missing(launch, named)
     if launch.framework == "llamafactory":
         _side_files(launch, root)
@@ -35,9 +38,15 @@ def expand(launch: Launch, root: Path) -> Launch:
 
 def _named(launch: Launch) -> Setting | None:
     found = _last(launch, CONFIG)
-    if found is None and launch.framework in _FOLDERS:
+    if found is None and launch.framework in _HYDRA:
         found = _last(launch, "--config-name")
+        if launch.framework == "verl" and _folder(launch) is None:
+            return None  # the shipped config, whose values are the framework's defaults
     return found
+
+
+def _folder(launch: Launch) -> Setting | None:
+    return _last(launch, "--config-path") or _last(launch, "--config-dir")
 
 
 def _last(launch: Launch, key: str) -> Setting | None:
@@ -45,8 +54,8 @@ def _last(launch: Launch, key: str) -> Setting | None:
 
 
 def _find(launch: Launch, name: str, root: Path) -> Path | None:
-    folders = _FOLDERS.get(launch.framework, ())
-    path = _last(launch, "--config-path") or _last(launch, "--config-dir")
+    folders = ("configs",) if launch.framework == "mindspeed-rl" else ()
+    path = _folder(launch)
     if path is not None and isinstance(path.value, str):
         folders = (path.value.removeprefix("./"), *folders)
     names = [name] if name.endswith((".yaml", ".yml", ".json")) else [f"{name}.yaml", name]
@@ -83,7 +92,7 @@ def _with_file(launch: Launch, named: Setting, path: Path) -> Launch:
     inside = _inside(launch, document, path)
     if inside is None:
         return launch
-    own = [setting for setting in launch.settings if setting is not named]
+    own = [setting for setting in launch.settings if setting is not named or named.key != CONFIG]
     if launch.product == "ascendfactory":
         own = [_override(setting, inside.framework) for setting in own]
         launch = replace(launch, framework=inside.framework)

@@ -23,6 +23,9 @@ _DEVICES = Unresolved(
 _PATCHED = Unresolved(
     "the packaged copy may know keys that the plain framework does not", "套件内置的框架副本可能支持原版没有的参数"
 )
+_OPEN_CONFIG = Unresolved(
+    "the job brings its own configuration, whose names are not listed", "作业自带配置，其参数名不在清单中"
+)
 _SCRIPTS = ("bash", "manifest")
 _GUESSED = ("deepspeed-json:", "launch:")
 # Engines whose keys carry a prefix; the defaults of the framework's other keys are not theirs.
@@ -69,6 +72,8 @@ class _Reader:
         self.hydra = spec.framework in ("verl", "mindspeed-rl")
         self.unknown = self.appended = 0
         self.below_closed: dict[str, int] = {}
+        self.elsewhere = any(setting.key == "hydra.searchpath" for setting in job.launch.settings)
+        self.groups = _groups(job.launch, spec) if spec.strict else frozenset()
 
     def take(self, setting: Setting) -> None:
         """Turns a setting into its fact, or into a problem that says why not."""
@@ -179,6 +184,12 @@ class _Reader:
     def _unknown(self, setting: Setting) -> None:
         if ":" in setting.key or "@" in setting.key or not self.spec.keys:
             return
+        if (
+            self.elsewhere
+            or setting.key.partition(".")[0] in self.groups
+            or (self.hydra and setting.key.startswith("-"))
+        ):
+            return
         closed = self.spec.closed_fact(setting.key)
         if closed is not None:
             self.below_closed[closed] = self.below_closed.get(closed, 0) + 1
@@ -217,11 +228,19 @@ class _Reader:
         for name, count in counts.items():
             if name not in self.spec.types:
                 continue
-            if self.bundled or ("unknown" in self.spec.strict and not self._struct()):
-                self.job.facts[name] = Fact(name, None, "unknown", None, None, _PATCHED)
+            if self.bundled or self.elsewhere or ("unknown" in self.spec.strict and not self._struct()):
+                why = _PATCHED if self.bundled else _OPEN_CONFIG
+                self.job.facts[name] = Fact(name, None, "unknown", None, None, why)
             else:
                 value = 0 if allowed is not None and allowed.value is True else count
                 self.job.facts[name] = Fact(name, value, "derived")
+
+
+def _groups(launch: Launch, spec: Spec) -> frozenset[str]:
+    """Hydra groups that an override such as ``engine=megatron`` exchanges, and hydra's own; their keys are not listed."""
+    names = {setting.key for setting in launch.settings if "." not in setting.key and setting.key not in spec.keys}
+    sections = {key.partition(".")[0] for key in spec.keys if "." in key}
+    return frozenset(names & sections | {"hydra"})
 
 
 def _allowed(meant: object, value: object, choices: list[object]) -> bool:

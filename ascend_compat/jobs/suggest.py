@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 _CUTOFF = 0.72
 
@@ -25,8 +25,16 @@ def nearest(name: str, known: Collection[str]) -> str | None:
         return folded[min(longer, key=lambda key: (len(key), key))]
     size = len(wanted)
     pool = [key for key in folded if abs(len(key) - size) <= max(3, size // 3)]
+    if "." in wanted:
+        last = wanted.rpartition(".")[2]
+        pool = [key for key in pool if _alike(key.rpartition(".")[2], last)]
     found = get_close_matches(wanted, pool, n=1, cutoff=_CUTOFF)
     return folded[found[0]] if found else None
+
+
+def _alike(one: str, other: str) -> bool:
+    matcher = SequenceMatcher(None, one, other)
+    return matcher.quick_ratio() >= _CUTOFF and matcher.ratio() >= _CUTOFF
 
 
 def _common(one: str, other: str) -> int:

@@ -271,3 +271,22 @@ def test_hydra_values(text: str, value: object) -> None:
 )
 def test_nearest_key(name: str, known: list[str], found: str | None) -> None:
     assert nearest(name, known) == found
+
+
+def test_exchanged_hydra_group_and_foreign_config_are_not_judged() -> None:
+    of = spec("verl", **STRICT)
+    exchanged = job(("a", "other"), ("a.nobody", "1"), of=of)
+    assert (codes(exchanged), exchanged.facts["unknown_key_count"].value) == ([], 0)
+    foreign = job(("hydra.searchpath", "[x]"), ("b.nobody", "1"), of=of)
+    assert (codes(foreign), foreign.facts["unknown_key_count"].origin) == ([], "unknown")
+    assert codes(job(("b.nobody", "1"), of=of)) == ["AC2037"]
+
+
+def test_fallback_of_a_script_is_stated_and_a_guess_is_derived() -> None:
+    note = Unresolved("unless the environment says otherwise", "除非环境变量另有设定")
+    launch = Launch("run.sh", 1, "bash", "mindspeed-llm", "mindspeed-llm", "pretrain_gpt.py")
+    launch.settings = [Setting("--seq-length", "4096", Span("run.sh", 3), guess=note)]
+    fact = interpret(launch, spec(), "v3.0").facts["seq_length"]
+    assert (fact.value, fact.origin, fact.why) == (4096, "stated", note)
+    launch.format = "llamafactory-yaml"
+    assert interpret(launch, spec(), "v3.0").facts["seq_length"].origin == "derived"
