@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.matrix.lint_names import nearest, window
@@ -30,7 +31,19 @@ _FORBIDDEN = re.compile(
 )
 _DISTINCT = re.compile(r"\bdistinct\s+from\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'")
+_BATCH = 200
+_BOOLEAN = frozenset({"BOOLEAN"})
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One expression of a document, and the SQL types it may have."""
+
+    tree: Tree
+    path: tuple[str | int, ...]
+    sql: str
+    wanted: frozenset[str]
 
 
 def check(rules: list[Tree], frameworks: list[Tree], world: World, notes: Notes) -> None:
@@ -43,8 +56,9 @@ def check(rules: list[Tree], frameworks: list[Tree], world: World, notes: Notes)
     for macro in MACROS:
         con.execute(macro)
     con.execute("SET lock_configuration = true")
+    pieces: list[Piece] = []
     for tree in frameworks:
-        _framework(tree, con, world, notes)
+        _framework(tree, pieces, world, notes)
     ids: dict[str, str] = {}
     for tree in rules:
         framework = tree.body["framework"]
@@ -58,13 +72,14 @@ def check(rules: list[Tree], frameworks: list[Tree], world: World, notes: Notes)
             ids[rule["id"]] = tree.name
             for name in ("when", "requires"):
                 if name in rule:
-                    _compile(tree, (*path, name), rule[name], {"BOOLEAN"}, con, notes)
+                    pieces.append(Piece(tree, (*path, name), rule[name], _BOOLEAN))
             _names(tree, path, rule, world, notes)
             window(tree, path, rule, product, world, notes)
+    _compile(pieces, con, notes)
     con.close()
 
 
-def _framework(tree: Tree, con: duckdb.DuckDBPyConnection, world: World, notes: Notes) -> None:
+def _framework(tree: Tree, pieces: list[Piece], world: World, notes: Notes) -> None:
     for number, derived in enumerate(tree.body.get("derived", [])):
         path = ("derived", number)
         kind = world.facts.get(derived["fact"])
@@ -74,34 +89,57 @@ def _framework(tree: Tree, con: duckdb.DuckDBPyConnection, world: World, notes: 
         wanted = {SQL_TYPES[kind]} | (_NUMBERS if kind in ("integer", "number") else set())
         if kind == "number":
             wanted |= {"DECIMAL", "FLOAT"}
-        _compile(tree, (*path, "sql"), derived["sql"], wanted, con, notes)
+        pieces.append(Piece(tree, (*path, "sql"), derived["sql"], frozenset(wanted)))
     for number, feature in enumerate(tree.body.get("features", [])):
         if feature["feature"] not in world.features:
             sentence = f"Feature {feature['feature']} is not known{nearest(feature['feature'], world.features)}."
             notes.add(tree, ("features", number, "feature"), "AC0010", sentence)
-        _compile(tree, ("features", number, "when"), feature["when"], {"BOOLEAN"}, con, notes)
+        pieces.append(Piece(tree, ("features", number, "when"), feature["when"], _BOOLEAN))
 
 
-def _compile(
-    tree: Tree, path: tuple[str | int, ...], sql: str, wanted: set[str], con: duckdb.DuckDBPyConnection, notes: Notes
-) -> None:
-    """The expression binds to the declared facts and gives a value of a wanted type."""
+def _compile(pieces: list[Piece], con: duckdb.DuckDBPyConnection, notes: Notes) -> None:
+    """Every expression binds to the declared facts and gives a value of a type it may have."""
     import duckdb
 
-    if found := _FORBIDDEN.search(_DISTINCT.sub("", _STRING.sub("''", sql))):
-        notes.add(tree, path, "AC0050", f"SQL in the data may not use {found[0]!r}.")
-        return
+    sound = []
+    for piece in pieces:
+        if found := _FORBIDDEN.search(_DISTINCT.sub("", _STRING.sub("''", piece.sql))):
+            notes.add(piece.tree, piece.path, "AC0050", f"SQL in the data may not use {found[0]!r}.")
+        else:
+            sound.append(piece)
+    for start in range(0, len(sound), _BATCH):
+        batch = sound[start : start + _BATCH]
+        try:
+            for piece, kind in zip(batch, _types(batch, con), strict=True):
+                _typed(piece, kind, notes)
+        except duckdb.Error:
+            for piece in batch:
+                _compile_one(piece, con, notes)
+
+
+def _types(pieces: list[Piece], con: duckdb.DuckDBPyConnection) -> list[str]:
+    # each on a line of its own, so that an expression cannot leave its parentheses by a comment
+    expressions = ",\n".join(f"({piece.sql}\n)" for piece in pieces)
+    return [str(column[1]) for column in con.execute(f"SELECT {expressions} FROM facts LIMIT 0").description]
+
+
+def _compile_one(piece: Piece, con: duckdb.DuckDBPyConnection, notes: Notes) -> None:
+    import duckdb
+
     try:
-        kind = str(con.execute(f"SELECT ({sql}) FROM facts LIMIT 0").description[0][1])
+        _typed(piece, _types([piece], con)[0], notes)
     except duckdb.Error as error:
         text = " ".join(str(error).split("\n", 1)[0].split())
         missing = re.search(r'[Rr]eferenced column "([^"]+)"', text)
-        code = "AC0051" if missing else "AC0050"
         sentence = f"Fact {missing[1]} is not declared." if missing else f"DuckDB does not take this: {text}"
-        notes.add(tree, path, code, sentence if sentence.endswith((".", "!")) else sentence + ".")
-        return
-    if kind.split("(")[0] not in wanted and kind not in ('"NULL"', "NULL"):
-        notes.add(tree, path, "AC0050", f"The expression gives {kind}, not {' or '.join(sorted(wanted))[:60]}.")
+        code = "AC0051" if missing else "AC0050"
+        notes.add(piece.tree, piece.path, code, sentence if sentence.endswith((".", "!")) else sentence + ".")
+
+
+def _typed(piece: Piece, kind: str, notes: Notes) -> None:
+    if kind.split("(")[0] not in piece.wanted and kind not in ('"NULL"', "NULL"):
+        sentence = f"The expression gives {kind}, not {' or '.join(sorted(piece.wanted))[:60]}."
+        notes.add(piece.tree, piece.path, "AC0050", sentence)
 
 
 def _names(tree: Tree, path: tuple[str | int, ...], rule: dict[str, Any], world: World, notes: Notes) -> None:

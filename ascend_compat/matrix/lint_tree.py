@@ -60,7 +60,7 @@ def read_tree(file: Path, name: str) -> Tree:
     import yaml
 
     try:
-        root = yaml.compose(file.read_bytes().decode("utf-8"), Loader=yaml.CSafeLoader)
+        root = yaml.compose(file.read_bytes().decode("utf-8"), Loader=yaml.CBaseLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -86,11 +86,15 @@ def _value(node: Any, duplicates: list[tuple[str, int, int]]) -> Any:
         return found
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, duplicates) for item in node.value]
-    return _scalar(node.tag.rsplit(":", 1)[-1], node.value)
+    return node.value if node.style in ("'", '"', "|", ">") else _scalar(node.value)
 
 
-def _scalar(tag: str, text: str) -> Any:
-    """Numbers, truth and nothing; everything else, dates too, stays text."""
+def _scalar(text: str) -> Any:
+    """Numbers, truth and nothing as YAML 1.1 has them; everything else, dates too, stays text."""
+    import yaml
+
+    resolvers = yaml.CSafeLoader.yaml_implicit_resolvers.get(text[:1], ())
+    tag = next((tag for tag, pattern in resolvers if pattern.match(text)), "").rsplit(":", 1)[-1]
     if tag == "int":
         clean = text.replace("_", "")
         try:

@@ -24,10 +24,13 @@ Edit = Callable[[str], str]
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the data that a test may write to."""
-    root = data_root()
-    for name in ("matrix", "schema"):
-        shutil.copytree(root / name, tmp_path / name)
+    """A copy of AscendFactory, the models and the features that a test may write to."""
+    shutil.copytree(data_root() / "schema", tmp_path / "schema")
+    for name in ("models", "products/ascendfactory"):
+        shutil.copytree(matrix_dir() / name, tmp_path / "matrix" / name)
+    features = tmp_path / "matrix" / "frameworks" / "features.yaml"
+    features.parent.mkdir()
+    shutil.copy(matrix_dir() / "frameworks" / "features.yaml", features)
     monkeypatch.setenv("ASCEND_COMPAT_DATA", str(tmp_path))
     monkeypatch.setenv("ASCEND_COMPAT_CACHE", str(tmp_path / "cache"))
     return tmp_path
