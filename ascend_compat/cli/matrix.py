@@ -84,13 +84,13 @@ def import_(
 @click.option("--format", "form", type=click.Choice(["tsv", "markdown", "html"]), default="tsv", show_default=True)
 def render(product: str, release: str, framework: str | None, lang: str, form: str) -> None:
     """Print a release's table as its page shows it."""
-    from ascend_compat.matrix.documents import load_documents
+    from ascend_compat.matrix.importing_files import product_documents
     from ascend_compat.matrix.render import page
 
     tables = [
         document.body
-        for document in load_documents()
-        if document.kind == "table" and document.body["product"] == product and str(document.body["release"]) == release
+        for document in product_documents(product)
+        if document.kind == "table" and str(document.body["release"]) == release
     ]
     chosen = [b for b in tables if framework is None or framework in {c["framework"] for c in b["columns"]}]
     if not chosen:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import UsageError
-from ascend_compat.matrix.documents import load_documents
+from ascend_compat.matrix.documents import document_files, load_document
 from ascend_compat.matrix.importing import Imported, changes, compose
 from ascend_compat.matrix.importing_grid import read_grid
 from ascend_compat.matrix.importing_words import Words
@@ -40,12 +41,10 @@ def plan(
     """
     from ascend_compat.matrix.store import connect
 
-    documents = load_documents()
-    registry = next((d for d in documents if d.kind == "product" and d.body["id"] == product), None)
-    if registry is None:
-        raise UsageError(f"product {product!r} is not known")
+    documents = product_documents(product)
+    registry = next(document for document in documents if document.kind == "product")
     order = [str(entry["id"]) for entry in registry.body["releases"]]
-    tables = [d for d in documents if d.kind == "table" and d.body["product"] == product]
+    tables = [document for document in documents if document.kind == "table"]
     words = Words.of(product, release, [d.body for d in tables], connect())
     grid = read_grid(file)
     draft = compose(grid, file, release, words, None, framework)
@@ -63,6 +62,16 @@ def plan(
         against=", ".join(dict.fromkeys(str(document.body["release"]) for document in before)) or None,
         registered=release in order,
     )
+
+
+def product_documents(product: str) -> list[Document]:
+    """The registry and the tables of one product; raises :class:`UsageError` for a product without a registry."""
+    root = matrix_dir()
+    folder = root / "products" / product
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.\-]*", product) or not (folder / "product.yaml").is_file():
+        known = ", ".join(sorted(path.parent.name for path in root.glob("products/*/product.yaml")))
+        raise UsageError(f"product {product!r} is not known; known are {known}")
+    return [load_document(path, root) for path in document_files(folder)]
 
 
 def write(plan: Plan) -> None:

@@ -202,6 +202,21 @@ def test_bad_pages_are_refused_in_one_sentence(tmp_path: Path, content: bytes, m
         read_grid(file)
 
 
+@pytest.mark.parametrize("product", ["nosuch", "../models", ""])
+def test_unknown_product(product: str) -> None:
+    with pytest.raises(UsageError, match="is not known; known are ascendfactory"):
+        plan(SEED, product, "6.5.906")
+
+
 def test_missing_page(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         read_grid(tmp_path / "none")
+
+
+def test_render_command_prints_the_page() -> None:
+    shown = command("render", "--product", "ascendfactory", "--release", "6.5.906", "--lang", "zh")
+    assert shown.output.rstrip("\n") == SEED.read_text(encoding="utf-8").rstrip("\n")
+    several = command("render", "--product", "ascendfactory", "--release", "6.5.910")
+    assert "give --framework, one of" in str(several.exception)
+    one = command("render", "--product", "ascendfactory", "--release", "6.5.910", "--framework", "verl", "--lang", "en")
+    assert "GRPO, DAPO, PPO" in one.output
