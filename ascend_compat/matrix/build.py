@@ -6,8 +6,6 @@ import contextlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from ascend_compat.errors import DataError
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 # small blocks: many small tables, a database of hundreds of kilobytes instead of megabytes
 _BLOCK_SIZE = 16384
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+_JSON_TYPES = {"VARCHAR[]": ["VARCHAR"]}
 
 
 class Table:
@@ -87,27 +85,12 @@ def _create(con: duckdb.DuckDBPyConnection, table: Table) -> None:
     con.execute(f"CREATE TABLE {quoted(table.name)} ({names})")
     if not table.rows:
         return
-    values = [[_plain(row.get(name), kind) for row in table.rows] for name, kind in table.columns.items()]
-    # a column of NULLs alone has no type to infer, so every column is cast to what it is declared as
-    marks = ", ".join(f"unnest(CAST(? AS {_list_of(kind)}))::{kind}" for kind in table.columns.values())
-    try:
-        con.execute(f"INSERT INTO {quoted(table.name)} SELECT {marks}", values)
-    except Exception as error:
-        raise DataError(f"table {table.name} cannot be filled: {error}") from error
-
-
-def _list_of(kind: str) -> str:
-    return f"{kind}[]" if kind == "VARCHAR[]" else "VARCHAR[]"
-
-
-def _plain(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
-    if kind == "VARCHAR[]":
-        return [str(item) for item in value]
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else str(value)
+    # one JSON text of all columns costs a third of what the same values cost as parameters
+    values = {f"c{at}": [row.get(name) for row in table.rows] for at, name in enumerate(table.columns)}
+    shape = {f"c{at}": [_JSON_TYPES.get(kind, kind)] for at, kind in enumerate(table.columns.values())}
+    columns = ", ".join(f"unnest(j.{key})" for key in values)
+    insert = f"INSERT INTO {quoted(table.name)} SELECT {columns} FROM (SELECT from_json($values, $shape) AS j)"
+    con.execute(insert, {"values": json_text(values), "shape": json_text(shape)})
 
 
 def quoted(name: str) -> str:

@@ -180,14 +180,15 @@ def _build_file(path: Path, content: str) -> None:
     import duckdb
 
     from ascend_compat.matrix.build import write_database
-    from ascend_compat.matrix.documents import load_documents
+    from ascend_compat.matrix.documents import load_documents, without_collector
 
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.tmp")
     try:
         documents = load_documents()
         if content_hash() != content:
             raise _ChangedError
-        write_database(str(temporary), documents, content)
+        with without_collector():
+            write_database(str(temporary), documents, content)
         descriptor = os.open(temporary, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -165,7 +165,7 @@ def test_ordinals(con, names):
     assert [ordinal(con, "llamafactory", release) for release in known] == list(range(len(known)))
     at = known.index("0.9.3")
     assert names.ordinal("llamafactory", "V0.9.3") == at
-    assert names.ordinal("llamafactory", "0.9.3.dev0") == names.ordinal("llamafactory", "0.9.3rc1") == at - 0.5
+    assert names.ordinal("llamafactory", "0.9.3.dev7") == names.ordinal("llamafactory", "0.9.3rc1") == at - 0.5
     assert names.ordinal("llamafactory", "0.9.3.post1") == at + 0.5
     assert names.ordinal("llamafactory", "0.9.3+cpu") == at
     assert names.ordinal("llamafactory", "0.9.33") is None
