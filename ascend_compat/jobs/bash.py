@@ -13,7 +13,7 @@ from ascend_compat.jobs.bash_arithmetic import NotANumber
 from ascend_compat.jobs.bash_expand import Expander
 from ascend_compat.jobs.bash_state import State, Variable, join
 from ascend_compat.jobs.bash_test import condition
-from ascend_compat.jobs.bash_words import Scanner, Simple, Unclosed
+from ascend_compat.jobs.bash_words import Scanner, Simple, TooMuch, Unclosed
 from ascend_compat.jobs.model import Launch, Problem, Unresolved
 from ascend_compat.jobs.shell_text import Piece, Source, Word
 from ascend_compat.jobs.slurm import slurm
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 60
-MAX_STEPS = 40_000
+MAX_STEPS = 20_000
 _WIDE = re.compile(r"[^\x00-\x7f]")
 _SIMPLE = frozenset(
     (
@@ -117,6 +117,8 @@ class Reader:
             self.block(scan, tree.root_node.children, state)
         except Unclosed as error:
             self.problems.append(Problem("AC2106", source.span(error.at), {"sign": error.sign}))
+        except TooMuch as error:
+            raise Refused(Problem("AC2103", source.span(error.at), {"limit": f"{MAX_STEPS:,}"})) from None
         if state.flow != "exit":
             state.flow = ""
 
@@ -135,7 +137,7 @@ class Reader:
     def statement(self, scan: Scanner, node: Node, state: State) -> tuple[bool | None, int]:
         """Follows one statement: its answer (None where undecided) and where it ends."""
         self.steps += 1
-        if self.steps + self.expander.steps // 50 > MAX_STEPS:
+        if self.steps > MAX_STEPS:
             raise Refused(Problem("AC2103", scan.source.span(node.start_byte), {"limit": f"{MAX_STEPS:,}"}))
         kind = node.type
         if kind in _SIMPLE:
@@ -273,23 +275,21 @@ class Reader:
                 last = child.children[1:]
             else:
                 branches[0][place].append(child)
-        return self._branches(scan, branches, last, state, node.start_byte)
-
-    def _branches(
-        self, scan: Scanner, branches: list[tuple[list[Node], list[Node]]], last: list[Node], state: State, at: int
-    ) -> bool | None:
-        if not branches:
-            return self.block(scan, last, state)
-        (test, body), rest = branches[0], branches[1:]
-        answer = self.decided(scan, test, state)
-        if answer is True:
-            return self.block(scan, body, state)
-        if answer is False:
-            return self._branches(scan, rest, last, state, at)
-        taken = state.copy()
-        self.block(scan, body, taken)
-        self._branches(scan, rest, last, state, at)
-        state.take(join(taken, state, scan.source, at))
+        taken: list[State] = []
+        for test, body in branches:
+            answer = self.decided(scan, test, state)
+            if answer is True:
+                self.block(scan, body, state)
+                break
+            if answer is None:
+                taken.append(state.copy())
+                self.block(scan, body, taken[-1])
+        else:
+            self.block(scan, last, state)
+        joined = state
+        for other in reversed(taken):
+            joined = join(other, joined, scan.source, node.start_byte)
+        state.take(joined)
         return True
 
     def decided(self, scan: Scanner, test: list[Node], state: State) -> bool | None:

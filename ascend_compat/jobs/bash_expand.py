@@ -7,7 +7,7 @@ import re
 
 from ascend_compat.jobs.bash_arithmetic import Arithmetic, NotANumber
 from ascend_compat.jobs.bash_state import State, Variable, scalar
-from ascend_compat.jobs.bash_words import Assignment, Scanner
+from ascend_compat.jobs.bash_words import Assignment, Scanner, TooMuch
 from ascend_compat.jobs.model import Unresolved
 from ascend_compat.jobs.shell_text import BREAK, Piece, Source, Text, reason, text_of
 
@@ -25,6 +25,7 @@ _DIRECTORY = re.compile(
     r"cd\s+(?:--?\w*\s+)?(.+?)\s*(?:&?1?>\s*/dev/null\s*)?(?:2>(?:&1|\s*/dev/null)\s*)?(?:&&|;)\s*pwd(?:\s+-P)?$"
 )
 _LONGEST = 8000
+MAX_EXPANDED = 250_000
 
 
 def from_environment(name: str) -> Unresolved:
@@ -78,7 +79,9 @@ class Expander:
         return self._use(self._value(name, state, source, at, end), site, quoted)
 
     def _use(self, value: Text, site: tuple[Source, int, int], quoted: bool) -> list[Piece]:
-        self.steps += len(value)
+        self.steps += len(value) + sum([len(piece.text) for piece in value]) // 64
+        if self.steps > MAX_EXPANDED:
+            raise TooMuch(site[1])
         if not value and quoted:
             return [Piece("", site[0], site[1], 0)]
         return [piece.used(site, not quoted) for piece in value]

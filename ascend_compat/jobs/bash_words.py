@@ -23,6 +23,7 @@ _EXPANSION = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|[({])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _DECLARING = frozenset(("export", "declare", "typeset", "local", "readonly"))
 MAX_DEPTH = 40
+MAX_WORDS = 20_000
 
 
 class Unclosed(Exception):
@@ -31,6 +32,14 @@ class Unclosed(Exception):
     def __init__(self, at: int, sign: str) -> None:
         super().__init__(sign)
         self.at, self.sign = at, sign
+
+
+class TooMuch(Exception):
+    """Expanding the word at ``at`` takes more text or more words than a job has."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
 
 
 @dataclass(slots=True)
@@ -110,6 +119,8 @@ class Scanner:
             if not command.words and words:
                 declares = text_of(words[0]) in _DECLARING
             command.words += words
+            if len(command.words) > MAX_WORDS:
+                raise TooMuch(start)
         command.end = at
         if heredocs:
             command.end = max(at, self._bodies(at, heredocs, state))
