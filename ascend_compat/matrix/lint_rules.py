@@ -31,6 +31,7 @@ _FORBIDDEN = re.compile(
 )
 _DISTINCT = re.compile(r"\bdistinct\s+from\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'")
+STACK = "stack"  # rules about the machine and its packages, whichever framework runs
 _BATCH = 200
 _BOOLEAN = frozenset({"BOOLEAN"})
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -63,7 +64,7 @@ def check(rules: list[Tree], frameworks: list[Tree], world: World, notes: Notes)
     for tree in rules:
         framework = tree.body["framework"]
         product = world.frameworks.get(framework, framework)
-        if framework not in world.frameworks and framework not in world.releases:
+        if framework not in (STACK, *world.frameworks, *world.releases):
             notes.add(tree, ("framework",), "AC0010", f"Framework {framework} is not known.")
         for number, rule in enumerate(tree.body["rules"]):
             path = ("rules", number)
