@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # small blocks: many small tables, a database of hundreds of kilobytes instead of megabytes
 _BLOCK_SIZE = 16384
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str, separators=(",", ":"))
 _JSON_TYPES = {"VARCHAR[]": ["VARCHAR"]}
 
 
@@ -33,12 +35,13 @@ class Table:
 
 def tables_of(documents: Sequence[Document]) -> list[Table]:
     """Every table of the database, filled."""
-    from ascend_compat.matrix import build_frameworks, build_models, build_plans, build_products
+    from ascend_compat.matrix import build_claims, build_frameworks, build_models, build_plans, build_products
 
     products = build_products.tables(documents)
     ordinals = {(row["product"], row["release"]): row["ordinal"] for row in products["release"].rows}
     return [
         *products.values(),
+        *build_claims.tables(documents, ordinals),
         *build_models.tables(documents),
         *build_frameworks.tables(documents, products, ordinals),
         *build_plans.tables(documents),
@@ -104,9 +107,12 @@ def _text(value: str) -> str:
 
 def json_text(value: Any) -> str | None:
     """A value of a document as JSON text; None stays None, dates become text."""
-    import json
+    return None if value is None else _ENCODER.encode(value)
 
-    return None if value is None else json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
+
+def first_source(source: Any) -> Any:
+    """The leading source where a document names several."""
+    return source[0] if isinstance(source, list) else source
 
 
 def in_both(value: Any) -> tuple[str | None, str | None]:
