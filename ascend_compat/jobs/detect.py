@@ -14,7 +14,7 @@ LOOKED_FOR = (
 )
 _STARTS = re.compile(
     r"\b(torchrun|torch\.distributed\.(?:launch|run)|python[0-9.]*\s+-m\s+\w+\.[\w.]+|(?:pre|post)train_\w+\.py|verl\.\w+|llamafactory-cli|lmf"
-    r"|ascendfactory-cli|accelerate\s+launch|deepspeed|cli/train_\w+\.py|train_\w+\.py|main_ppo\w*|src/train\.py|main_\w+\.py)\b"
+    r"|ascendfactory-cli|accelerate\s+launch|vllm\s+serve|deepspeed|cli/train_\w+\.py|train_\w+\.py|main_ppo\w*|src/train\.py|main_\w+\.py)\b"
 )
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?[A-Za-z_]\w*=", re.MULTILINE)
 FORMATS = {

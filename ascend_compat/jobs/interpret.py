@@ -152,7 +152,7 @@ class _Reader:
             if setting.value is None or setting.value == self.spec.default(key, self.job.version, self.base)[1]:
                 return
             self._problem("AC2023", setting, {**words, "new": key.deprecated})
-        elif setting.prefix == "+" and not key.raw.get("appended") and not self.spec.is_open(setting.key):
+        elif setting.prefix == "+" and not self.spec.is_open(setting.key) and not _takes_append(key, setting.value):
             self._problem("AC2034", setting, words)
             self.appended += 1
 
@@ -241,6 +241,12 @@ def _groups(launch: Launch, spec: Spec) -> frozenset[str]:
     names = {setting.key for setting in launch.settings if "." not in setting.key and setting.key not in spec.keys}
     sections = {key.partition(".")[0] for key in spec.keys if "." in key}
     return frozenset(names & sections | {"hydra"})
+
+
+def _takes_append(key: Key, value: object) -> bool:
+    """Whether hydra lets ``+`` set this key: it lacks one, its shipped value is null, or a list or mapping is merged in."""
+    whole = isinstance(value, (list, dict)) or (isinstance(value, str) and value.lstrip("'\"").startswith(("[", "{")))
+    return bool(key.raw.get("appended") or key.raw.get("unset")) or whole
 
 
 def _allowed(meant: object, value: object, choices: list[object]) -> bool:
