@@ -14,7 +14,7 @@ from ascend_compat.jobs.bash_expand import Expander
 from ascend_compat.jobs.bash_state import State, Variable, join
 from ascend_compat.jobs.bash_test import condition
 from ascend_compat.jobs.bash_words import Scanner, Simple, TooMuch, Unclosed
-from ascend_compat.jobs.model import Launch, Problem, Unresolved
+from ascend_compat.jobs.model import Launch, Problem, Span, Unresolved
 from ascend_compat.jobs.shell_text import Piece, Source, Word
 from ascend_compat.jobs.slurm import slurm
 from ascend_compat.jobs.yaml_tree import TreeError
@@ -110,7 +110,7 @@ class Reader:
     def script(self, source: Source, state: State) -> None:
         """Follows a whole text."""
         if len(source.text) > MAX_CHARACTERS:
-            raise Refused(Problem("AC2101", source.span(0), {"limit": f"{MAX_CHARACTERS // 1_000_000} MB"}))
+            raise Refused(Problem("AC2101", Span(source.file, 1), {"limit": f"{MAX_CHARACTERS // 1_000_000} MB"}))
         tree = _parser().parse(_WIDE.sub("x", source.text).encode("ascii"))
         scan = Scanner(source, self.expander)
         try:

@@ -108,7 +108,10 @@ def _lists(one: list[Text], two: list[Text], why: Unresolved) -> list[Text]:
 
 def _either(one: Text, two: Text, why: Unresolved) -> Unresolved:
     words = [text_of(text) for text in (one, two)]
-    if not all(words) or any(len(word) > 40 for word in words) or reason((*one, *two)):
+    known = reason(one) or reason(two)
+    if known is not None and not all(words):
+        return known
+    if not all(words) or any(len(word) > 40 for word in words) or known:
         return why
     return Unresolved(f"{words[0]} or {words[1]}: {why.en}", f"{words[0]} 或 {words[1]}：{why.zh}")
 
