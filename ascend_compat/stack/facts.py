@@ -80,8 +80,8 @@ def stack_facts(stack: Stack, con: Any = None) -> StackFacts:
             put(fact, False)
     if "cann_version" in values:
         put("cann_installed", True, spans["cann_version"])
-    elif stack.is_host:
-        put("cann_installed", stack.value("cann_folder") is not None)
+    elif "cann" in stack.absent:
+        put("cann_installed", False)
     if "torch_version" in values:
         put("torch_release", release_of(values["torch_version"]), spans["torch_version"])
     _environment(stack, put)

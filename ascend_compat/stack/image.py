@@ -22,8 +22,8 @@ _LEADING = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:rc|post|dev|alpha|beta)\.?
 # chip words of image tags, longest first; a tag of these images without one is built for A2
 _CHIP = re.compile(r"(?:^|[-_.:])(snt9b23|snt9b|910b|a2|a3|910c|910_93|310p|310b|950|a5)(?=[-_.]|$)", re.IGNORECASE)
 _FAMILY = {
-    "snt9b23": "a3", "snt9b": "a2", "910b": "a2", "a2": "a2", "a3": "a3", "910c": "a3", "910_93": "a3",
-    "310p": "310p", "310b": "310b", "950": "950", "a5": "950",
+    "snt9b23": "A3", "snt9b": "A2", "910b": "A2", "a2": "A2", "a3": "A3", "910c": "A3", "910_93": "A3",
+    "310p": "310P", "310b": "310B", "950": "950", "a5": "950",
 }  # fmt: skip
 # image name -> package that its leading version is of
 _PACKAGES = {"vllm-ascend": "vllm-ascend", "llamafactory": "llamafactory", "verl": "verl"}
@@ -38,7 +38,7 @@ def read_image(stack: Stack, reference: str, span: Span | None) -> bool:
     if chip:
         facts["image_chip"] = _FAMILY[chip.group(1).lower()]
     elif base == "vllm-ascend" and _LEADING.match(tag):
-        facts["image_chip"] = "a2"
+        facts["image_chip"] = "A2"
     cann = _CANN_NAMED.search(tag) or (
         _CANN_TAG.search(tag) if base in ("cann", "ascend-cann") or "910b" in tag else None
     )

@@ -21,8 +21,9 @@ TEXT_VALUES = {
     "python": "python_version",
     "architecture": "architecture",
     "container_image": "container_image",
+    "ascendfactory": "ascendfactory_release",
 }
-NUMBER_VALUES = {"npu_count": "host_devices", "nodes": "cluster_nodes", "npu_memory_gib": "device_memory_gib"}
+NUMBER_VALUES = {"npu_count": "host_devices", "nodes": "host_nodes", "npu_memory_gib": "device_memory_gib"}
 
 _NAME = re.compile(r"[-_.]+")
 
@@ -45,7 +46,7 @@ class Stack:
     """What one stack file, listing, image reference or host says.
 
     ``packages_complete`` and ``env_complete`` say that a package or variable that is not listed is absent.
-    ``is_host`` marks a scan of this machine, where software that was not found is absent.
+    ``absent`` names values that were looked for and are not there.
     ``notes`` are things a user should know about the scan, as (English, Chinese).
     """
 
@@ -55,13 +56,15 @@ class Stack:
     env: dict[str, Stated] = field(default_factory=dict)
     packages_complete: bool = False
     env_complete: bool = False
-    is_host: bool = False
+    absent: set[str] = field(default_factory=set)
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     def state(self, name: str, value: str, span: Span | None = None) -> None:
         """Set a value of :data:`TEXT_VALUES` or :data:`NUMBER_VALUES`; an empty or unknown one is no statement."""
         text = value.strip()
-        if text and text.lower() not in ("unknown", "none", "n/a", "na", "-", "?"):
+        if text.lower() in ("not installed", "absent"):
+            self.absent.add(name)
+        elif text and text.lower() not in ("unknown", "none", "n/a", "na", "-", "?"):
             self.values[name] = Stated(text, span)
 
     def value(self, name: str) -> str | None:

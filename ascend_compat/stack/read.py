@@ -31,6 +31,8 @@ _KEYS = {
     "python": ("python", "python_version"),
     "architecture": ("architecture", "arch", "os_arch", "machine", "platform_machine"),
     "container_image": ("container_image", "image", "docker_image", "container"),
+    "listed": ("listed_completely",),
+    "ascendfactory": ("ascendfactory", "ascendfactory_release", "af_release"),
 }
 _KEY = {word: name for name, words in _KEYS.items() for word in words}
 _WORD_LINE = re.compile(r"\s*([A-Za-z][\w .-]{0,40}?)\s*[:=]\s*(.*?)\s*$")
@@ -104,8 +106,10 @@ def read_text(text: str, source: str) -> Stack:
             _line(stack, line, Span(source, number, 1, max(1, len(line.rstrip())), line.rstrip()), section)
     if len(stack.packages) >= _FULL_FREEZE:
         stack.packages_complete = True
-    stack.env_complete = "PATH" in stack.env
-    if not stack.values and not stack.packages and not stack.env:
+    listed = stack.values.pop("listed", None)
+    stack.packages_complete |= listed is not None and "packages" in listed.value
+    stack.env_complete = "PATH" in stack.env or (listed is not None and "env" in listed.value)
+    if not stack.values and not stack.packages and not stack.env and not stack.absent:
         raise UsageError(f"{source}: holds no version, package, variable or npu-smi table that this tool knows")
     image = stack.values.get("container_image")
     if image is not None:

@@ -38,7 +38,7 @@ class Tables:
         """Every (torch_npu, torch, cann) that a source documents together, the vendor's table first, each with its source."""
         found = [{**row, "from": "torch_npu"} for row in self.builds]
         found += [{**row, "from": f"vllm-ascend {row['vllm_ascend']}"} for row in self.vllm_ascend]
-        found += [{**row, "from": f"{row['product']} {row['release']}"} for row in self.sets]
+        found += [{**row, "from": f"{row['product']} {row['release']}"} for row in self.sets if "slip" not in row]
         return [row for row in found if row.get("torch_npu", "unknown") != "unknown"]
 
     @cached_property
