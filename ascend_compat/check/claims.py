@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.finding import Finding, Source, Text, WayOut
@@ -124,6 +124,7 @@ class Claims:
                 "AC1009", *words, span=question.model_span, verdict="unsupported", ways_out=ways, topic="model-support"
             )
             return Answer(release, (finding,), "unsupported")
+        question = self._as_listed(product, release, question)
         claims = self._claims(product, release, question)
         findings: list[Finding] = []
         verdict: Verdict = "supported" if claims or not question.features else "unverified"
@@ -149,11 +150,21 @@ class Claims:
         findings.extend(self._notes(product, newer, question, "AC1008"))
         return Answer(release, tuple(findings), verdict)
 
+    def _as_listed(self, product: str, release: str, question: Question) -> Question:
+        """The question about the model whose tensors a variant shares, where the release lists only that one."""
+        row = self._con.execute(
+            "SELECT variant_of FROM model WHERE id = ? AND variant_of IS NOT NULL AND NOT EXISTS "
+            "(SELECT 1 FROM cell WHERE cell.product = ? AND cell.release = ? AND cell.model = ?)",
+            [question.model, product, release, question.model],
+        ).fetchone()
+        return replace(question, model=row[0]) if row else question
+
     def notes(self, product: str, question: Question) -> tuple[Finding, ...]:
         """What another product's default release says, as notes."""
         release, _ = self.release_for(product, question.framework)
         if release is None:
             return ()
+        question = self._as_listed(product, release, question)
         return tuple(self._notes(product, (release,), question, "AC1007"))
 
     def _notes(self, product: str, releases: Sequence[str], question: Question, code: str) -> list[Finding]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ascend_compat.check.catalogue import Catalogue, fill, show
 from ascend_compat.check.claims import BUNDLE, Claims, Question, address
 from ascend_compat.check.finding import VERDICTS, Finding, Report, Source, Text, WayOut
-from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules, names_in
+from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules
 from ascend_compat.check.wayout import Broken, ways_out
+from ascend_compat.jobs.model import Fact
+from ascend_compat.matrix.predicates import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from ascend_compat.check.finding import Severity, Verdict
-    from ascend_compat.jobs.model import Fact, Job, Launch, Problem, Span
+    from ascend_compat.jobs.model import Job, Launch, Problem, Span
     from ascend_compat.jobs.spec import Spec
 
 _ORIGIN = {
@@ -49,7 +51,7 @@ class Engine:
         self.names = Names(con)
         self._types: dict[str, str] | None = None
         self._specs: dict[str, Spec | None] = {}
-        self._rules: dict[tuple[str, str], list[Rule]] = {}
+        self._rules: dict[tuple[str, str, str | None], list[Rule]] = {}
 
     @property
     def types(self) -> dict[str, str]:
@@ -73,28 +75,32 @@ class Engine:
             return Vocabulary(self.types, (), ())
         return Vocabulary(self.types, spec.derived, spec.features)
 
-    def rules(self, framework: str, version: str) -> list[Rule]:
-        """Rules of a framework at a version, with those that hold for any framework on this stack."""
-        key = (framework, version)
+    def rules(self, framework: str, version: str, bundle: str | None = None) -> list[Rule]:
+        """Rules of a framework at a version; for a file of the bundle also those of that release of the bundle."""
+        key = (framework, version, bundle)
         if key not in self._rules:
             spec = self.spec(framework)
-            ordinal = self.names.ordinal(spec.product, version) if spec else None
-            self._rules[key] = load_rules(self.con, [framework], {framework: ordinal}, self.types)
+            ordinals = {framework: self.names.ordinal(spec.product, version) if spec else None}
+            frameworks = [framework]
+            if bundle is not None:
+                frameworks.append(BUNDLE)
+                ordinals[BUNDLE] = self.names.ordinal(BUNDLE, bundle)
+            self._rules[key] = load_rules(self.con, frameworks, ordinals, self.types)
         return self._rules[key]
 
     def check(self, launches: Sequence[Launch], options: Options) -> list[Report]:
         """One report a launch, in the order given; launches of one framework and version share their statements."""
         jobs = [self._job(launch, options) for launch in launches]
         reports: list[Report | None] = [None] * len(jobs)
-        groups: dict[tuple[str, str], list[int]] = {}
+        groups: dict[tuple[str, str, str | None], list[int]] = {}
         for number, job in enumerate(jobs):
             if job is None:
                 reports[number] = self._unread(launches[number])
             else:
-                groups.setdefault((job.launch.framework, job.version), []).append(number)
-        for (framework, version), numbers in groups.items():
+                groups.setdefault((job.launch.framework, job.version, self._bundle(job, options)), []).append(number)
+        for (framework, version, bundle), numbers in groups.items():
             members = [job for job in (jobs[number] for number in numbers) if job is not None]
-            for number, report in zip(numbers, self._group(framework, version, members, options)):
+            for number, report in zip(numbers, self._group(framework, version, bundle, members, options)):
                 reports[number] = report
         return [report for report in reports if report is not None]
 
@@ -133,15 +139,26 @@ class Engine:
     def _unread(self, launch: Launch) -> Report:
         return Report(launch.file, launch.line, launch.product, None, launch.framework, None, "unverified", [])
 
-    def _group(self, framework: str, version: str, jobs: Sequence[Job], options: Options) -> list[Report]:
+    def _bundle(self, job: Job, options: Options) -> str | None:
+        """The release of the bundle whose own rules a file in the bundle's form must keep."""
+        if job.launch.product != BUNDLE:
+            return None
+        named = options.release if options.product in (None, BUNDLE) else None
+        return named or self.claims.release_for(BUNDLE, job.launch.framework)[0]
+
+    def _group(
+        self, framework: str, version: str, bundle: str | None, jobs: Sequence[Job], options: Options
+    ) -> list[Report]:
         vocabulary = self.vocabulary(framework)
-        rules = self.rules(framework, version)
+        rules = self.rules(framework, version, bundle)
+        for job in jobs if bundle else ():
+            job.facts.setdefault("af_backend", Fact("af_backend", framework, "derived"))
         rows = [row_of(job, options.stack) for job in jobs]
         outcomes = evaluate(self.con, rows, rules, vocabulary)
         spec = self.spec(framework)
         assert spec is not None
         broken = [Broken(row, outcome.broken) for row, outcome in zip(rows, outcomes) if outcome.broken]
-        found = iter(ways_out(self.con, broken, rules, vocabulary, spec.key_of) if broken else [])
+        found = iter(ways_out(self.con, broken, rules, vocabulary, spec.switch_of) if broken else [])
         reports = []
         for job, row, outcome in zip(jobs, rows, outcomes):
             ways = next(found) if outcome.broken else {}

@@ -7,9 +7,10 @@ nothing. A rule that tests NULL itself is silent about a fact that is unknown, w
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from ascend_compat.matrix.predicates import holds, names_in, null_tested, terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,17 +27,14 @@ SQL_TYPES = {
 }
 BIGINT_MAX = 2**63 - 1
 
-_STRING = re.compile(r"'(?:[^']|'')*'")
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NULL_TEST = re.compile(
-    r"\b([A-Za-z_]\w*)\s+IS\s+(?:NOT\s+)?(?:NULL|TRUE|FALSE|DISTINCT)\b|\b(?:coalesce|ifnull)\s*\(\s*([A-Za-z_]\w*)",
-    re.IGNORECASE,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule as the database holds it. ``facts`` are the declared facts its SQL names."""
+    """One rule as the database holds it. ``facts`` are the declared facts its SQL names.
+
+    ``refuting`` are simple terms of ``when`` each of which must hold; ``confirming`` simple terms of ``requires`` each of
+    which is enough (see :mod:`ascend_compat.matrix.predicates`).
+    """
 
     id: str
     framework: str
@@ -53,6 +51,8 @@ class Rule:
     rests_on: str
     facts: tuple[str, ...]
     null_tested: tuple[str, ...]
+    refuting: tuple[list[Any], ...] = ()
+    confirming: tuple[list[Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,6 @@ class Outcome:
     undecided: tuple[Rule, ...]
     features: tuple[str, ...]
     derived: dict[str, Any]
-
-
-def names_in(sql: str) -> set[str]:
-    """Words of a SQL expression outside string literals."""
-    return set(_WORD.findall(_STRING.sub("''", sql)))
-
-
-def null_tested(sql: str) -> set[str]:
-    """Facts whose being NULL an expression tests."""
-    return {first or second for first, second in _NULL_TEST.findall(_STRING.sub("''", sql))}
 
 
 def load_rules(
@@ -128,6 +118,8 @@ def load_rules(
                 rests_on=row[12] or "reading",
                 facts=facts,
                 null_tested=tuple(sorted(null_tested(sql) & set(facts))),
+                refuting=tuple(terms(row[4], "AND", set(facts))) if row[4] else (),
+                confirming=tuple(terms(row[5], "OR", set(facts))),
             )
         )
     return rules
@@ -155,22 +147,33 @@ def evaluate(
 
     if not rows:
         return []
-    live = [rule for rule in rules if any(_can_break(rule, row, vocabulary) for row in rows)]
+    derived = {name for name, _ in vocabulary.derived}
+    live = [rule for rule in rules if any(_can_break(rule, row, derived) for row in rows)]
     try:
         return _run(con, rows, live, vocabulary, guard="{}")
     except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException):
         return _run(con, rows, live, vocabulary, guard="TRY({})")
 
 
-def _can_break(rule: Rule, row: Row, vocabulary: Vocabulary) -> bool:
-    """False when NULL facts alone keep the rule silent: an expression that tests no NULL is NULL if all its facts are."""
-    derived = {name for name, _ in vocabulary.derived}
-    for sql in (rule.when, rule.requires):
-        if not sql or null_tested(sql):
-            continue
-        facts = names_in(sql) & set(rule.facts)
-        if facts and not any(name in derived or row.facts.get(name) is not None for name in facts):
-            return False
+def _can_break(rule: Rule, row: Row, derived: set[str]) -> bool:
+    """False when a simple term alone keeps the rule silent, so that its SQL need not be compiled for this row.
+
+    Terms over facts that are unknown, or that are still to be derived, decide nothing here.
+    """
+
+    def settled(name: str) -> bool:
+        return name not in row.unknown and (row.facts.get(name) is not None or name not in derived)
+
+    for terms_, silencing in ((rule.refuting, False), (rule.confirming, True)):
+        for name, operator, literal in terms_:
+            if operator == "strict":
+                if any(settled(fact) and row.facts.get(fact) is None for fact in literal):
+                    return False
+            elif settled(name):
+                value = row.facts.get(name)
+                truth = holds([name, operator, literal], value)
+                if truth is silencing or (truth is None and value is None):
+                    return False
     return True
 
 
@@ -188,16 +191,19 @@ def _run(
     derived_names = {name for name, _ in derivations}
     unknown = [_unknown_closure(row, derivations) for row in rows]
     source, parameters = _values(rows, given, derived_names, unknown, vocabulary.types)
-    layer = ["_row", "_unknown", *(name for name in given if name not in derived_names)]
-    for name, sql in derivations:
-        made = f"CASE WHEN list_contains(_unknown, '{name}') THEN NULL ELSE CAST({sql} AS {_sql_type(name, vocabulary)}) END"
-        layer.append(f"coalesce(given_{name}, {guard.format(made)}) AS {name}")
-    source = f"SELECT {', '.join(layer)} FROM ({source})"
+    for level in levels(derivations):
+        made = []
+        for name, sql in level:
+            value = f"CAST({sql} AS {_sql_type(name, vocabulary)})"
+            if any(name in names for names in unknown):
+                value = f"CASE WHEN list_contains(_unknown, '{name}') THEN NULL ELSE {value} END"
+            made.append(f"coalesce(given_{name}, {guard.format(value)}) AS {name}")
+        source = f"SELECT *, {', '.join(made)} FROM ({source})"
 
     columns = [guard.format(_broken(rule)) for rule in rules]
     columns += [guard.format(f"coalesce({when}, false)") for _, when in vocabulary.features]
     columns += [name for name, _ in derivations]
-    statement = f"SELECT {', '.join(columns) or 'NULL'} FROM ({source}) ORDER BY _row"
+    statement = f"WITH job AS MATERIALIZED ({source}) SELECT {', '.join(columns) or 'NULL'} FROM job ORDER BY _row"
     outcomes = []
     n_rules, n_features = len(rules), len(vocabulary.features)
     for values in con.execute(statement, parameters).fetchall():
@@ -212,6 +218,21 @@ def _run(
             )
         )
     return outcomes
+
+
+def levels(derivations: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """Derivations in layers, each using facts of the layers below only.
+
+    One SELECT a layer keeps an expression from being copied into every expression that uses it.
+    """
+    depth: dict[str, int] = {}
+    layers: list[list[tuple[str, str]]] = []
+    for name, sql in derivations:
+        depth[name] = max((depth[word] + 1 for word in names_in(sql) - {name} if word in depth), default=0)
+        while len(layers) <= depth[name]:
+            layers.append([])
+        layers[depth[name]].append((name, sql))
+    return layers
 
 
 def _needed_derivations(vocabulary: Vocabulary, needed: set[str]) -> list[tuple[str, str]]:
@@ -265,7 +286,7 @@ def _values(
         lines.append(f"({', '.join(cells)})")
     header = ", ".join(["_row", "_unknown", *(_given(name, derived) for name in varying)])
     select = ", ".join(["*", *constants])
-    return f"SELECT {select} FROM (VALUES {', '.join(lines)}) AS job({header})", parameters
+    return f"SELECT {select} FROM (VALUES {', '.join(lines)}) AS given({header})", parameters
 
 
 def _given(name: str, derived: set[str]) -> str:

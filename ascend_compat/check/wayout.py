@@ -33,9 +33,9 @@ def ways_out(
     broken: Sequence[Broken],
     rules: Sequence[Rule],
     vocabulary: Vocabulary,
-    key_of: Callable[[str], str],
+    key_of: Callable[[str], tuple[str, bool]],
 ) -> list[dict[str, tuple[WayOut, ...]]]:
-    """For each job, by rule id, its ways out. ``key_of`` names the key that sets a fact in the job's framework."""
+    """For each job, by rule id, its ways out. ``key_of`` names the key that sets a fact, and whether that key turns it off."""
     trials: list[_Trial] = []
     for number, job in enumerate(broken):
         for rule in job.rules:
@@ -101,7 +101,9 @@ def _distance(value: Any, now: Any) -> float:
     return 0.0
 
 
-def _worded(rule: Rule, held: Sequence[_Trial], row: Row, key_of: Callable[[str], str]) -> tuple[WayOut, ...]:
+def _worded(
+    rule: Rule, held: Sequence[_Trial], row: Row, key_of: Callable[[str], tuple[str, bool]]
+) -> tuple[WayOut, ...]:
     ways = []
     by_fact: dict[str, list[Any]] = {}
     for trial in held:
@@ -109,11 +111,11 @@ def _worded(rule: Rule, held: Sequence[_Trial], row: Row, key_of: Callable[[str]
             ((name, value),) = trial.edits.items()
             by_fact.setdefault(name, []).append(value)
         else:
-            english = ", ".join(_assign(key_of(name), value, "en") for name, value in trial.edits.items())
-            chinese = "，".join(_assign(key_of(name), value, "zh") for name, value in trial.edits.items())
+            english = ", ".join(_assign(*key_of(name), value, "en") for name, value in trial.edits.items())
+            chinese = "，".join(_assign(*key_of(name), value, "zh") for name, value in trial.edits.items())
             ways.append(WayOut(Text(english, chinese), dict(trial.edits)))
     for name, values in by_fact.items():
-        ways.append(_choice(key_of(name), name, values, row.facts.get(name)))
+        ways.append(_choice(key_of(name)[0], name, values, row.facts.get(name)))
     for way in rule.ways_out:
         if "say" in way:
             words = dict(row.facts)
@@ -121,7 +123,9 @@ def _worded(rule: Rule, held: Sequence[_Trial], row: Row, key_of: Callable[[str]
     return tuple(ways)
 
 
-def _assign(key: str, value: Any, language: str) -> str:
+def _assign(key: str, turns_off: bool, value: Any, language: str) -> str:
+    if turns_off and isinstance(value, bool):
+        value = not value
     if value is None or value is False:
         return f"leave out {key}" if language == "en" else f"去掉 {key}"
     if value is True:

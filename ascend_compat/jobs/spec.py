@@ -219,6 +219,12 @@ class Spec:
                     self._keys_of.setdefault(key.fact, key.name)
         return self._keys_of.get(fact, fact)
 
+    def switch_of(self, fact: str) -> tuple[str, bool]:
+        """The key by which a user sets a fact, and whether giving that key turns the fact off."""
+        name = self.key_of(fact)
+        key = self.keys.get(name)
+        return name, bool(key and key.raw.get("no"))
+
     def window_of(self, raw: Mapping[str, Any]) -> Window:
         """The window an entry of the key list states."""
         ends = [self.place(str(raw[name])) if raw.get(name) is not None else None for name in ("since", "until")]

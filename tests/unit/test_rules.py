@@ -5,8 +5,9 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, names_in, null_tested
+from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate
 from ascend_compat.check.wayout import Broken, ways_out
+from ascend_compat.matrix.predicates import names_in, null_tested
 
 TYPES = {
     "world_size": "integer",
@@ -97,7 +98,7 @@ def test_ways_out_hold_under_every_rule_and_nearest_comes_first(con: duckdb.Duck
     row = Row(
         {"nnodes": 1, "devices_per_node": 8, "tensor_parallel": 8, "pipeline_parallel": 1, "num_attention_heads": 28}
     )
-    (found,) = ways_out(con, [Broken(row, (HEADS,))], [HEADS, WORLD], VOCABULARY, lambda fact: "--tp")
+    (found,) = ways_out(con, [Broken(row, (HEADS,))], [HEADS, WORLD], VOCABULARY, lambda fact: ("--tp", False))
     (way,) = found["heads"]
     assert way.edits == {"tensor_parallel": 4}
     assert "legal here: 1, 2, 4)" in way.text.en
