@@ -24,6 +24,7 @@ _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 _SPECIAL = re.compile(r"[;|&<>()$`'\"\\#\n]")
 _CUTS = re.compile(r"\||\|\||&&|;|&|\d?>.*|&>.*|<.*")
 _LOOKS_GIVEN = re.compile(r"--?[A-Za-z][\w.-]*(?:=.*)?|(?:\+\+?|~)?[A-Za-z_]\w*(?:\.\w+)+=.*", re.DOTALL)
+_PYTHON_ARGUMENT = re.compile(r"-m|[\w./-]+\.py")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -50,6 +51,10 @@ def run(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool | 
 
 def _unknown(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool | None:
     """A command whose program is in a variable that nothing sets: its arguments may tell what it starts."""
+    if len(command.words) > 1 and _PYTHON_ARGUMENT.fullmatch(text_of(command.words[1])):
+        at = command.words[0][0]
+        command.words = [[Piece("python", at.source, at.at, at.size)], *command.words[1:]]
+        return run(reader, scan, command, state)
     made = launches.by_arguments(command.words, scan.source.span(command.start), state)
     if made is not None:
         reader.launches.append(made)
@@ -102,7 +107,7 @@ def _cut_off(reader: Reader, scan: Scanner, command: Simple) -> None:
     launch, last_scan, before = reader.last
     span = scan.source.span(command.start, len(text_of(command.words[0])))
     between = scan.text[before.start : command.start] if last_scan is scan else ""
-    blanks = re.search(r"\\[ \t]+\r?\n", between)
+    blanks = re.search(r"\\[ \t]+(?:#[^\n]*)?\r?\n", between)
     comment = re.search(r"\\\r?\n[ \t]*(#[^\n]*)\n", between)
     word = text_of(command.words[0])
     if blanks is not None:

@@ -247,16 +247,9 @@ class Expander:
 
     @staticmethod
     def _argument(scan: Scanner, at: int, end: int, state: State, quoted: bool) -> list[Piece]:
-        pieces: list[Piece] = []
         if quoted:
-            while at < end:
-                if scan.text[at] == '"':
-                    at += 1
-                    continue
-                stop = scan.text.find('"', at, end)
-                more, at = scan.quoted(at, end if stop < 0 else stop, state, here=True)
-                pieces += more
-            return pieces or [Piece("", scan.source, at, 0)]
+            return scan.quoted(at, end, state, here=True, inner=True)[0] or [Piece("", scan.source, at, 0)]
+        pieces: list[Piece] = []
         while at < end:
             more, after = scan.word(at, end, state)
             if after == at:

@@ -265,8 +265,13 @@ class Scanner:
                 break
         return pieces, at
 
-    def quoted(self, at: int, limit: int, state: State, here: bool = False) -> tuple[list[Piece], int]:
-        """Pieces up to the closing double quote (with ``here``, up to ``limit``), and the place after it."""
+    def quoted(
+        self, at: int, limit: int, state: State, here: bool = False, inner: bool = False
+    ) -> tuple[list[Piece], int]:
+        """Pieces up to the closing double quote (with ``here``, up to ``limit``), and the place after it.
+
+        ``inner``: the word of a ``${X:-word}`` between quotes, whose own quotes are dropped.
+        """
         text, source, start = self.text, self.source, at
         pieces: list[Piece] = []
         while at < limit:
@@ -276,6 +281,9 @@ class Scanner:
                 at = match.end()
                 continue
             letter = text[at]
+            if letter == '"' and inner:
+                at += 1
+                continue
             if letter == '"' and not here:
                 if not pieces and at == start:
                     pieces.append(Piece("", source, start, 0))

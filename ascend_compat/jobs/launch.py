@@ -41,6 +41,7 @@ _LLM = re.compile(
     r"(?:pretrain|posttrain|train|finetune|rlhf|ray|inference|evaluation|evaluate|convert_ckpt|preprocess|pissa"
     r"|llama_pro|cli_demo|web_demo|run_text_generation)\w*\.py|\w+_ckpt_\w+\.py"
 )
+_MEGATRON = frozenset(("--tensor-model-parallel-size", "--num-attention-heads", "--global-batch-size"))
 _LLAMA = frozenset(("train.py", "train_bash.py", "llamafactory", "llamafactory.cli", "llamafactory.launcher"))
 
 
@@ -200,13 +201,15 @@ def _entry(command: _Command, span: Span) -> Launch | None:
     entry = command.entry.removeprefix("./")
     base = entry.rpartition("/")[2]
     framework = _framework(entry, base, command.module)
+    if framework is None and any(text_of(word) in _MEGATRON for word in command.arguments):
+        framework = "mindspeed-llm"
     if framework is None:
         return None
     shown = entry if command.module else base
     if framework == "llamafactory" and base in ("train.py", "train_bash.py"):
         shown = entry
     launch = Launch(span.file, span.line, "bash", framework, framework, shown)
-    if framework in ("verl", "mindspeed-rl"):
+    if framework in ("verl", "mindspeed-rl") and "model_merger" not in entry:
         launch.settings += arguments.overrides(command.arguments, launch)
     elif framework == "llamafactory":
         launch.settings += arguments.job_file(command.arguments, launch, dotted=False)

@@ -156,7 +156,9 @@ def _override(word: Word, text: str, launch: Launch) -> Setting | None:
             span = _at(word, min(error.at, max(0, len(known) - 1)))
             if known.startswith("#"):
                 launch.problems.append(Problem("AC2113", span, {"word": known[:60]}))
-            elif reason(word) is None:
+            elif reason(word) is None and not any(
+                p.code == "AC2120" and p.span.line == span.line for p in launch.problems
+            ):
                 words = {"word": known[:80], "position": str(error.at + 1), "reason": error.en, "reason_zh": error.zh}
                 launch.problems.append(Problem("AC2120", span, words))
             return None

@@ -64,6 +64,8 @@ EXPANSIONS = [
     ('A="1 2"', "--x $A", ["1", "2"]),
     ('A="1 2"', '--x "$A"', "1 2"),
     ("A=1", "--x '$A'", "$A"),
+    ("M=a/Qwen", '--x "${N:-$(basename "${M,,}")-run}"', "qwen-run"),
+    ("", '--x "${N:-it\'s}"', "it's"),
     ("A=1", '--x "\\$A"', "$A"),
     ("", "--x a\\ b", "a b"),
     ("", "--x $'a\\tb'", "a\tb"),
@@ -225,6 +227,7 @@ def test_environment_settings_are_what_the_script_exports() -> None:
 PROBLEMS = [
     (f"{START} --a 1 \\\n  # --b 2 \\\n  --c 3\n", "AC2110", 2, "--c"),
     (f"{START} --a 1 \\  \n  --c 3\n", "AC2111", 1, "--c"),
+    (f"{START} --a 1 \\  # note\n  --c 3\n", "AC2111", 1, "--c"),
     (f"{START} --a 1\n  --c 3\n", "AC2112", 2, "--c"),
     (f'A="--a 1 \\\n # note \\\n --b 2"\n{START} $A\n', "AC2113", 2, "#"),
     ("M='your master IP'\ntorchrun --master_addr $M --nnodes 2 pretrain_gpt.py --a 1", "AC2114", 1, "master"),
