@@ -94,6 +94,11 @@ class StackChecker:
         """The report of a stack on its own: ``supported`` needs a confirmed torch_npu and CANN pair and no warning."""
         facts = stack.facts(self.con)
         findings = self.findings(facts)
+        if "npu" in stack.absent:
+            findings.append(self.catalogue.finding("AC3001", {}))
+        failure = stack.value("npu_smi_failure")
+        if failure:
+            findings.append(self.catalogue.finding("AC3002", {"reason": failure}))
         findings += [
             self.catalogue.finding("AC3009", {"remark": english}, {"remark": chinese})
             for english, chinese in stack.notes
@@ -208,6 +213,9 @@ class StackChecker:
         self, stack: StackFacts, facts: Mapping[str, Any], places: Mapping[str, Span | None], alone: bool
     ) -> list[Finding]:
         notes = []
+        absent = {f"{name}_version" for name in stack.stack.absent} | (
+            {"chip"} if "npu" in stack.stack.absent else set()
+        )
         chip = facts.get("chip")
         if chip and "chip_family" not in facts:
             notes.append(self.catalogue.finding("AC3004", {"chip": chip}, span=places.get("chip")))
@@ -218,7 +226,7 @@ class StackChecker:
         if ended:
             words = {"torch_release": facts["torch_release"], "date": ended}
             notes.append(self.catalogue.finding("AC3006", words, span=places.get("torch_version")))
-        missing = [item for item in _EXPECTED if item[0] not in stack]
+        missing = [item for item in _EXPECTED if item[0] not in stack and item[0] not in absent]
         if alone and missing:
             words_en = {"missing": ", ".join(item[1] for item in missing)}
             words_zh = {"missing": "、".join(item[2] for item in missing)}
@@ -277,3 +285,15 @@ def _filled(template: str, words: Mapping[str, Any]) -> bool:
 def _order(finding: Finding) -> tuple[int, int, str]:
     severity = ("error", "warning", "note").index(finding.severity)
     return severity, finding.span.line if finding.span else 0, finding.code
+
+
+def probe_findings(checker: StackChecker, results: Sequence[tuple[str, str | None, int | None]]) -> list[Finding]:
+    """Findings of a probe: what importing each module came to."""
+    findings = []
+    for module, reason, devices in results:
+        if reason is not None:
+            words: dict[str, Any] = {"module": module, "reason": reason}
+            findings.append(checker.catalogue.finding("AC3003", words, topic="autoload", verdict="impossible"))
+        else:
+            findings.append(checker.catalogue.finding("AC3007", {"module": module, "devices": devices}))
+    return findings

@@ -104,12 +104,11 @@ def _normal(name: str, value: str) -> str:
 
 def _environment(stack: Stack, put: Any) -> None:
     if not stack.env_complete:
-        for name in ("ASCEND_RT_VISIBLE_DEVICES",):
-            _visible(stack, name, put)
+        _visible(stack, put)
         return
     library_path = stack.env.get("LD_LIBRARY_PATH")
-    listed = next(iter(stack.env.values()))
-    anchor = library_path.span if library_path else listed.span
+    listed = next(iter(stack.env.values()), None)
+    anchor = library_path.span if library_path else listed.span if listed else None
     home = next((stack.env[name] for name in _TOOLKIT if name in stack.env and stack.env[name].value), None)
     on_path = library_path is not None and _ASCEND_PATH.search(library_path.value) is not None
     put("toolkit_sourced", home is not None or on_path, home.span if home else anchor)
@@ -118,11 +117,11 @@ def _environment(stack: Stack, put: Any) -> None:
     put("atb_sourced", atb is not None or on_path, atb.span if atb else anchor)
     autoload = stack.env.get("TORCH_DEVICE_BACKEND_AUTOLOAD")
     put("backend_autoload", autoload.value.strip() not in ("0", "false", "False") if autoload else True)
-    _visible(stack, "ASCEND_RT_VISIBLE_DEVICES", put)
+    _visible(stack, put)
 
 
-def _visible(stack: Stack, name: str, put: Any) -> None:
-    stated = stack.env.get(name)
+def _visible(stack: Stack, put: Any) -> None:
+    stated = stack.env.get("ASCEND_RT_VISIBLE_DEVICES")
     if stated is None or not stated.value:
         return
     devices = [part.strip() for part in stated.value.split(",")]

@@ -25,7 +25,7 @@ SOURCE = "this host"
 # variables that decide whether a job finds its libraries and devices
 VARIABLES = re.compile(
     r"ASCEND_\w+|ATB_\w+|HCCL_\w+|LD_LIBRARY_PATH|PYTHONPATH|TORCH_DEVICE_BACKEND_AUTOLOAD|PYTORCH_NPU_ALLOC_CONF|"
-    r"TASK_QUEUE_ENABLE|CPU_AFFINITY_CONF|PATH"
+    r"TASK_QUEUE_ENABLE|CPU_AFFINITY_CONF"
 )
 _HOMES = ("usr/local/Ascend/cann", "usr/local/Ascend/ascend-toolkit/latest", "usr/local/Ascend/latest")
 _VERSION_FILES = (
@@ -63,7 +63,6 @@ def scan_host(python: str | None = None, root: Path = Path("/"), environment: Ma
     for name, value in environment.items():
         if VARIABLES.fullmatch(name):
             stack.env[name] = Stated(value)
-    stack.env.setdefault("PATH", Stated(""))
     _interpreter(stack, python)
     _cann(stack, root, environment)
     _driver(stack, root)

@@ -118,6 +118,18 @@ class Tables:
         key = version_key(version)
         return [row for row in self.sets if row["product"] == framework and version_key(row["release"]) == key]
 
+    def source(self, table: str) -> str:
+        """Address of the page or file that ``stack_<table>`` was taken from; empty where each row has its own."""
+        import json
+
+        row = self._con.execute("SELECT source FROM stack_table WHERE id = ?", [f"stack_{table}"]).fetchone()
+        if row is None or not row[0]:
+            return ""
+        source = json.loads(row[0])
+        if "url" in source:
+            return str(source["url"])
+        return f"{source['repo']}:{source['path']}@{source['commit'][:12]}"
+
     def bounds(self, framework: str, version: str) -> list[Record]:
         """Package bounds of exactly this framework release."""
         key = version_key(version)
