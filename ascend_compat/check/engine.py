@@ -146,13 +146,28 @@ class Engine:
         named = options.release if options.product in (None, BUNDLE) else None
         return named or self.claims.release_for(BUNDLE, job.launch.framework)[0]
 
+    def _add_bundle_facts(self, job: Job, framework: str, bundle: str) -> None:
+        """The backend the bundle is told to use, and the published minimum number of devices of model, method and length."""
+        job.facts.setdefault("af_backend", Fact("af_backend", framework, "derived"))
+        length, method = job.facts.get("seq_length"), job.facts.get("finetuning_type")
+        lora = job.facts.get("lora_r")
+        named = method.value if method and method.value else "lora" if lora and lora.origin == "stated" else "full"
+        row = self.con.execute(
+            "SELECT least(snt9b, snt9b23) FROM minimum_devices d JOIN release r USING (product, release) WHERE d.product = ? "
+            "AND d.framework = ? AND d.model = ? AND d.method = ? AND d.seq_length >= ? AND r.ordinal <= ? "
+            "AND snt9b IS NOT NULL ORDER BY r.ordinal DESC, d.seq_length, snt9b LIMIT 1",
+            [BUNDLE, framework, job.model, named, length.value if length else None, self.names.ordinal(BUNDLE, bundle)],
+        ).fetchone()
+        if row:
+            job.facts.setdefault("af_min_cards", Fact("af_min_cards", row[0], "derived"))
+
     def _group(
         self, framework: str, version: str, bundle: str | None, jobs: Sequence[Job], options: Options
     ) -> list[Report]:
         vocabulary = self.vocabulary(framework)
         rules = self.rules(framework, version, bundle)
         for job in jobs if bundle else ():
-            job.facts.setdefault("af_backend", Fact("af_backend", framework, "derived"))
+            self._add_bundle_facts(job, framework, str(bundle))
         rows = [row_of(job, options.stack) for job in jobs]
         outcomes = evaluate(self.con, rows, rules, vocabulary)
         spec = self.spec(framework)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _GIB = 2**30
+# Memory of one device (a die of an A3 card) in GiB: the most a 64 GB part can have.
+DEVICE_GIB = 64.0
 
 
 def floor_gib(framework: str, facts: Mapping[str, Any], model: Mapping[str, Any]) -> float | None:
@@ -26,7 +28,12 @@ def floor_gib(framework: str, facts: Mapping[str, Any], model: Mapping[str, Any]
         return _llamafactory(facts, total, devices)
     if facts.get("offload") or framework == "verl":
         return None
-    return 16 * total / devices / _GIB
+    return least_gib("full", total, devices)
+
+
+def least_gib(method: str, total: float, devices: int) -> float:
+    """What one device must hold in GiB when all of them share everything: 16 bytes a parameter, or 2 under LoRA."""
+    return (2 if method == "lora" else 16) * total / devices / _GIB
 
 
 def _megatron(facts: Mapping[str, Any], model: Mapping[str, Any], total: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.finding import Source, Text
-from ascend_compat.check.memory import floor_gib
+from ascend_compat.check.memory import DEVICE_GIB, floor_gib
 from ascend_compat.check.rules import Row, evaluate
 from ascend_compat.errors import UsageError
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ascend_compat.jobs.spec import Spec
 
 DEVICES_PER_NODE = {"a2": 8, "a3": 16}
-# Memory of one device (a die of an A3 card) in GiB: the most a 64 GB part can have.
-DEVICE_GIB = 64.0
 _LONG_SEQUENCE = 32_768
 _SHAPE = (
     "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "vocab_size", "max_position_embeddings",
