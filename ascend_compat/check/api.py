@@ -123,7 +123,7 @@ def stack_facts(con: duckdb.DuckDBPyConnection, stack: str | None) -> Mapping[st
         return None
     from ascend_compat.stack.read import read_stack
 
-    return read_stack(stack).facts()
+    return read_stack(stack).facts(con)
 
 
 def _unknown(kind: str, written: str, suggestions: Sequence[str]) -> str:
