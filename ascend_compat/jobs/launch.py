@@ -54,6 +54,7 @@ class _Command:
     arguments: list[Word] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    program: str = ""
 
 
 def recognise(words: list[Word], span: Span, state: State) -> Launch | None:
@@ -78,6 +79,10 @@ def recognise(words: list[Word], span: Span, state: State) -> Launch | None:
     if launch is None:
         return None
     launch.settings[:0] = [*_environment(state), *command.settings]
+    if launch.framework == "llamafactory":
+        launch.settings.append(Setting("launch:program", command.program or name, span))
+        verb = launch.entry.partition(" ")[2]
+        launch.settings.append(Setting("launch:command", verb or "train", span))
     launch.problems[:0] = command.problems
     return launch
 
@@ -120,6 +125,8 @@ def _started(words: list[Word], command: _Command) -> bool:
         if not words:
             return False
         name = text_of(words[0]).rpartition("/")[2]
+        if not command.program or command.program == "python":
+            command.program = "python" if _PYTHON.fullmatch(name) else name
         if name == "accelerate" and text_of(words[1] if len(words) > 1 else []) == "launch":
             words = _options("accelerate", words[2:], command)
         elif name in ("torchrun", "deepspeed", "msrun"):
@@ -133,6 +140,7 @@ def _started(words: list[Word], command: _Command) -> bool:
             module = text_of(words[0])
             if _LAUNCH_MODULES.fullmatch(module):
                 command.module = False
+                command.program = "torchrun" if module.startswith("torch.") else module.partition(".")[0]
                 launcher = "accelerate" if module.startswith("accelerate") else "torchrun"
                 words = _options(launcher, words[1:], command)
         if command.module and len(words) > 1 and text_of(words[0]) == "verl_mlite.launch":

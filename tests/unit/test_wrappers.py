@@ -117,6 +117,8 @@ def test_llamafactory_names_its_file_and_overrides() -> None:
     assert (found.framework, found.product, found.entry) == ("llamafactory", "llamafactory", "llamafactory-cli train")
     expected = {
         "file:config": "a/x.yaml",
+        "launch:program": "llamafactory-cli",
+        "launch:command": "train",
         "stage": "sft",
         "learning_rate": "1e-5",
         "cutoff_len": "10",
@@ -124,7 +126,12 @@ def test_llamafactory_names_its_file_and_overrides() -> None:
     }
     assert values(found) == expected
     found = launch("accelerate launch --config_file f.yaml src/train.py x.yaml")
-    assert values(found) == {"accelerate:--config_file": "f.yaml", "file:config": "x.yaml"}
+    assert values(found) == {
+        "accelerate:--config_file": "f.yaml",
+        "file:config": "x.yaml",
+        "launch:program": "accelerate",
+        "launch:command": "train",
+    }
 
 
 def test_ascendfactory_names_its_file_and_dotted_overrides() -> None:
