@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 _SHOWN = 4
 _LISTED = 8
 _RANGE = 128
+# A job of a given model cannot change these; they are never offered as a way out.
+_ARCHITECTURE = frozenset(
+    (
+        *(
+            "num_layers",
+            "hidden_size",
+            "ffn_hidden_size",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "num_query_groups",
+        ),
+        *("num_experts", "moe_ffn_hidden_size", "moe_router_topk", "vocab_size"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +83,7 @@ def _trials(job: int, rule: Rule, row: Row) -> list[_Trial]:
         elif "unset" in way:
             names = way["unset"] if isinstance(way["unset"], list) else [way["unset"]]
             trials.append(_Trial(job, rule, dict.fromkeys(names), searched=False))
-        elif "change" in way:
+        elif "change" in way and way["change"] not in _ARCHITECTURE:
             name = way["change"]
             values = way.get("values") or _candidates(row.facts.get(name), [row.facts.get(fact) for fact in rule.facts])
             trials.extend(
@@ -123,7 +137,14 @@ def _worded(
     return tuple(ways)
 
 
+def _shown(key: str) -> str:
+    """A key as a user types it: without the word for where it stands (``torchrun:--nnodes``, ``env:NNODES``)."""
+    place, colon, rest = key.partition(":")
+    return rest if colon and place in ("torchrun", "env", "deepspeed", "accelerate", "msrun") else key
+
+
 def _assign(key: str, turns_off: bool, value: Any, language: str) -> str:
+    key = _shown(key)
     if turns_off and isinstance(value, bool):
         value = not value
     if value is None or value is False:
@@ -134,6 +155,7 @@ def _assign(key: str, turns_off: bool, value: Any, language: str) -> str:
 
 
 def _choice(key: str, name: str, values: Sequence[Any], now: Any) -> WayOut:
+    key = _shown(key)
     nearest = sorted(values, key=lambda value: (_distance(value, now), -value if isinstance(value, int) else 0))
     first = sorted(nearest[:_SHOWN]) if isinstance(now, int) else list(nearest[:_SHOWN])
     english = f"set {key} to {' or '.join(show(value) for value in first)}"

@@ -47,4 +47,5 @@ torchrun $DISTRIBUTED_ARGS posttrain_gpt.py \
     --prompt-type qwen \
     --data-path ./dataset/alpaca \
     --load ./ckpt \
-    --save ./out | tee logs/tune_qwen25_7b.log
+    --save ./out \
+    --save-interval 2000 | tee logs/tune_qwen25_7b.log
