@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ascend_compat.check.catalogue import Catalogue, fill, show
 from ascend_compat.check.claims import address
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ascend_compat.jobs.model import Job, Span
 
 FRAMEWORK = "stack"
+_CHECKERS: WeakKeyDictionary[Engine, StackChecker] = WeakKeyDictionary()
 _TRIED = 6
 _SHOWN = 3
 # what a way out may change, where its candidates are listed, and the words for one
@@ -256,7 +258,10 @@ def stack_findings(engine: Engine, job: Job, row: Row, outcome: Outcome, stack: 
     facts["framework"] = job.launch.framework
     facts["framework_version"] = job.version
     spans = {name: fact.span for name, fact in job.facts.items() if fact.origin == "stated"}
-    return StackChecker(engine.con, engine.types).findings(stack, facts, spans=spans, already=outcome.broken)
+    checker = _CHECKERS.get(engine)
+    if checker is None:
+        checker = _CHECKERS[engine] = StackChecker(engine.con, engine.types)
+    return checker.findings(stack, facts, spans=spans, already=outcome.broken)
 
 
 def _repeats(item: _Break, already: Sequence[Rule]) -> bool:

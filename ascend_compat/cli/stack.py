@@ -140,6 +140,7 @@ def doctor(
     words = language(lang)
     if form == "text":
         write(_summary(found, words))
+        report.file = "本机" if words == "zh" else report.file
     _render([report], form, color, words)
     sys.exit(exit_code([report]))
 

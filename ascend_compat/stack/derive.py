@@ -59,6 +59,7 @@ def _torch_npu(tables: Tables, facts: Mapping[str, Any], found: dict[str, Any]) 
         # the table may write a release differently (2.1 for 2.1.0): rules compare text
         found["torch_npu_torch"] = _unique([*found["torch_npu_torch"], torch])
     found["torch_npu_cann"] = _unique(row["cann"] for row in rows) or None
+    found["matching_cann"] = rows[0]["cann"] if rows else None
     if cann and found["torch_npu_cann"] and any(version_key(cann) == version_key(c) for c in found["torch_npu_cann"]):
         found["torch_npu_cann"] = _unique([*found["torch_npu_cann"], cann])
     found["documented_set"] = any(

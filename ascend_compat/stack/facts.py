@@ -40,6 +40,11 @@ PACKAGES = {
 }
 FRAMEWORKS = ("llamafactory", "verl", "mindspeed-llm", "mindspeed-rl")
 
+_INSTALLED = (
+    ("torch", "torch_installed"),
+    ("torch-npu", "torch_npu_installed"),
+    ("vllm-ascend", "vllm_ascend_installed"),
+)
 _ARCHITECTURES = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "x64": "x86_64"}
 _TOOLKIT = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
 _ATB = ("ATB_HOME_PATH",)
@@ -72,7 +77,7 @@ def stack_facts(stack: Stack, con: Any = None) -> StackFacts:
         stated = stack.packages.get(package)
         if stated is not None and stated.value != "unknown":
             put(fact, stated.value, stated.span)
-    for package, fact in (("torch-npu", "torch_npu_installed"), ("vllm-ascend", "vllm_ascend_installed")):
+    for package, fact in _INSTALLED:
         stated = stack.packages.get(package)
         if stated is not None:
             put(fact, True, stated.span)

@@ -21,9 +21,15 @@ class Tables:
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self._con = con
+        self._rows: dict[str, list[Record]] = {}
 
     def rows(self, table: str) -> list[Record]:
         """All rows of ``stack_<table>`` as mappings; cells a document leaves out are absent."""
+        if table not in self._rows:
+            self._rows[table] = self._read(table)
+        return self._rows[table]
+
+    def _read(self, table: str) -> list[Record]:
         cursor = self._con.execute(f"SELECT * FROM stack_{table}")
         names = [column[0] for column in cursor.description or ()]
         return [{name: cell for name, cell in zip(names, row) if cell is not None} for row in cursor.fetchall()]

@@ -8,6 +8,7 @@ release candidates, then the release, then its post releases. CANN's ``8.0.0.alp
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # below every number, so that a version that stops sorts before one that goes on
 _END = -2
@@ -20,6 +21,7 @@ _ZEROS = re.compile(r"^([^0-9]*[0-9]+\.[0-9]+\.[0-9]+)(\.0+)+$")
 _DIGITS = 18
 
 
+@lru_cache(maxsize=4096)
 def version_key(version: str) -> tuple[int, ...]:
     """A version as integers that compare; empty when it holds no number.
 

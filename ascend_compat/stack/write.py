@@ -29,11 +29,11 @@ def stack_text(stack: Stack) -> str:
         lines.append(f"listed_completely: {', '.join(complete)}")
     if stack.env:
         lines.append("# env")
-        lines += [f"{name}={stated.value}" for name, stated in sorted(stack.env.items())]
+        lines += [anonymous(f"{name}={stated.value}") for name, stated in sorted(stack.env.items())]
     if stack.packages:
         lines.append("# pip freeze")
         lines += [f"{name}=={stated.value}" for name, stated in sorted(stack.packages.items())]
-    return "\n".join(anonymous(line) for line in lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def anonymous(line: str) -> str:
@@ -42,7 +42,7 @@ def anonymous(line: str) -> str:
     words = {home: "~"} if len(home) > 1 else {}
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
     for name, shown in ((user, "USER"), (socket.gethostname(), "HOST")):
-        if len(name) > 2:
+        if name:
             words[name] = shown
     for name in sorted(words, key=len, reverse=True):
         line = re.sub(rf"(?<![A-Za-z0-9_-]){re.escape(name)}(?![A-Za-z0-9_-])", words[name], line)
