@@ -8,7 +8,7 @@ import sys
 import click
 
 from ascend_compat._version import __version__
-from ascend_compat.errors import CompatError
+from ascend_compat.errors import CompatError, UsageError
 
 # command -> (module, attribute, one line of help); the module is imported when the command is used
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -42,6 +42,17 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(entry[0]), entry[1])
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            nearest = get_close_matches(args[0], COMMANDS, 3, 0.5)
+            hint = f"; nearest: {', '.join(nearest)}" if nearest else "; see: ascend-compat --help"
+            raise UsageError(f"no command is called {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
