@@ -186,19 +186,19 @@ class StackChecker:
 
     def _finding(self, item: _Break, places: Mapping[str, Span | None], computed: tuple[WayOut, ...]) -> Finding:
         rule, facts = item.rule, item.facts
-        words = dict(facts)
+        words, words_zh = _words(facts, ", "), _words(facts, "、")
         severity: Severity = "error" if rule.severity == "impossible" else "warning"
         ways = [*computed]
         for way in rule.ways_out:
             if "say" in way and _filled(way["say"]["en"], words):
-                ways.append(WayOut(Text(fill(way["say"]["en"], words), fill(way["say"]["zh"], words))))
+                ways.append(WayOut(Text(fill(way["say"]["en"], words), fill(way["say"]["zh"], words_zh))))
         shown = [name for name in rule.facts if facts.get(name) is not None]
         reason = ", ".join(f"{name} = {show(facts[name])}" for name in shown)
         place = next((places[name] for name in _by_place(rule, shown) if places.get(name) is not None), None)
         return Finding(
             code=rule.id,
             severity=severity,
-            message=Text(fill(rule.message_en, words), fill(rule.message_zh, words)),
+            message=Text(fill(rule.message_en, words), fill(rule.message_zh, words_zh)),
             topic=rule.topic,
             verdict="impossible" if rule.severity == "impossible" else None,
             span=place,
@@ -279,6 +279,10 @@ def _by_place(rule: Rule, names: Sequence[str]) -> list[str]:
     changed = [way["change"] for way in rule.ways_out if way.get("change") in names]
     text = f"{rule.requires} {rule.when or ''}"
     return changed + sorted(names, key=text.find)
+
+
+def _words(facts: Mapping[str, Any], between: str) -> dict[str, Any]:
+    return {name: between.join(map(str, value)) if isinstance(value, list) else value for name, value in facts.items()}
 
 
 def _filled(template: str, words: Mapping[str, Any]) -> bool:

@@ -37,17 +37,33 @@ def _format_options(function: F) -> F:
 
 @click.command()
 @click.argument("name")
+@click.argument("version", required=False)
 @click.option("--product", help="Whose release, where several products have one of that name.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
 @language_option
-def show(name: str, product: str | None, form: str, lang: str | None) -> None:
-    """Everything known of NAME: a model, framework, feature, release, product or series."""
+def show(name: str, version: str | None, product: str | None, form: str, lang: str | None) -> None:
+    """Everything known of NAME: a model, framework, feature, release, product or series.
+
+    With VERSION: what the version tables say of a torch-npu, torch, cann, vllm, vllm-ascend or python version, or of a chip.
+    """
     import json
 
     from ascend_compat.matrix.cards import card, suggestions
     from ascend_compat.report.tables import render
 
     con = _connect()
+    if version is not None:
+        from ascend_compat.stack.page import COMPONENTS, page, page_text
+
+        rows = page(con, name, version)
+        if rows is None:
+            raise UsageError(f"no table names {name} {version}; versions are shown of {', '.join(COMPONENTS)}")
+        write(
+            json.dumps(rows, ensure_ascii=False, indent=1)
+            if form == "json"
+            else page_text(rows, name, version, language(lang))
+        )
+        return
     found = card(con, name, language(lang), _product(con, product) if product else None)
     if found is None:
         raise UsageError(_unknown("model, framework, feature or release", name, suggestions(con, name)))

@@ -45,10 +45,19 @@ _INSTALLED = (
     ("torch-npu", "torch_npu_installed"),
     ("vllm-ascend", "vllm_ascend_installed"),
 )
+# what CANN's operator compiler imports
+_CANN_PYTHON = (
+    "numpy", "decorator", "sympy", "cffi", "protobuf", "attrs", "pyyaml", "pathlib2", "scipy", "requests", "psutil", "absl-py",
+)  # fmt: skip
+_MEGATRON = ("mindspeed", "megatron-core")
+_CORE = re.compile(r"core_[rv]?(\d[\w.]*)", re.IGNORECASE)
 _ARCHITECTURES = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "x64": "x86_64"}
 _TOOLKIT = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
 _ATB = ("ATB_HOME_PATH",)
-_ASCEND_PATH = re.compile(r"/(?:Ascend|ascend-toolkit|cann)(?:/|[-\d.]*/|$)", re.IGNORECASE)
+# the driver's own folder (Ascend/driver) does not count: containers mount it without a toolkit
+_ASCEND_PATH = re.compile(
+    r"/(?:ascend-toolkit|nnae|cann(?:-[\w.]+)?|Ascend/latest|Ascend/\d[\w.]*)(?:/|:|$)", re.IGNORECASE
+)
 _MINOR = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -76,7 +85,7 @@ def stack_facts(stack: Stack, con: Any = None) -> StackFacts:
     for package, fact in PACKAGES.items():
         stated = stack.packages.get(package)
         if stated is not None and stated.value != "unknown":
-            put(fact, stated.value, stated.span)
+            put(fact, _core(stated.value) if package in _MEGATRON else stated.value, stated.span)
     for package, fact in _INSTALLED:
         stated = stack.packages.get(package)
         if stated is not None:
@@ -89,10 +98,18 @@ def stack_facts(stack: Stack, con: Any = None) -> StackFacts:
         put("cann_installed", False)
     if "torch_version" in values:
         put("torch_release", release_of(values["torch_version"]), spans["torch_version"])
+    if stack.packages_complete:
+        put("cann_python_missing", [name for name in _CANN_PYTHON if name not in stack.packages])
     _environment(stack, put)
     if con is not None:
         _chip(stack, con, values, put)
     return StackFacts(stack, values, spans)
+
+
+def _core(version: str) -> str:
+    """The Megatron core version of a branch name: ``0.12.1`` of ``2.3.0_core_r0.12.1`` and of ``core_v0.12.1``."""
+    found = _CORE.search(version)
+    return found.group(1) if found else version
 
 
 def _normal(name: str, value: str) -> str:

@@ -41,7 +41,8 @@ _VERSION_FILES = (
 )
 _NNAL_FILES = ("atb/latest/version.info", "atb/version.info", "version.info", "ascend_nnal_install.info")
 _VERSION = re.compile(
-    r"^\s*(?:version|Version|package_version|atb_version)\s*[=:]\s*[\[\"]?(?:[^\]\s:]*:)?([0-9][\w.]*)", re.M
+    r"^[ \t]*(?:[\w -]{0,40} )?(?:version|Version|package_version|atb_version)[ \t]*[=:][ \t]*[\[\"]?(?:[^\]\s:]*:)?([0-9][\w.]*)",
+    re.M,
 )
 _RUNNING = re.compile(r"_running_version\s*=\s*\[[^:\]]*:([0-9][\w.]*)\]")
 _INTERPRETER = (

@@ -34,8 +34,16 @@ _KEYS = {
     "listed": ("listed_completely",),
     "ascendfactory": ("ascendfactory", "ascendfactory_release", "af_release"),
 }
+# packages that people state as a line of their own, often as a branch
+_PACKAGE_KEYS = {
+    "torch": "torch", "pytorch": "torch", "torch_npu": "torch-npu", "vllm": "vllm", "vllm_ascend": "vllm-ascend",
+    "transformers": "transformers", "deepspeed": "deepspeed", "numpy": "numpy", "llamafactory": "llamafactory",
+    "llama_factory": "llamafactory", "verl": "verl", "mindspeed": "mindspeed", "mindspeed_core": "mindspeed",
+    "mindspeed_llm": "mindspeed-llm", "mindspeed_rl": "mindspeed-rl", "megatron": "megatron-core", "megatron_lm": "megatron-core",
+    "megatron_core": "megatron-core",
+}  # fmt: skip
 _KEY = {word: name for name, words in _KEYS.items() for word in words}
-_WORD_LINE = re.compile(r"\s*([A-Za-z][\w .-]{0,40}?)\s*[:=]\s*(.*?)\s*$")
+_WORD_LINE = re.compile(r"\s*([A-Za-z][\w .-]{0,40}?)\s*[:=]\s*(.*)$")
 _ENV_LINE = re.compile(r"\s*(?:export\s+|declare\s+-x\s+)?([A-Z_][A-Z0-9_]*)=(.*)$")
 _PINNED = re.compile(r"\s*([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*===?\s*([^\s;#]+)")
 _AT = re.compile(r"\s*([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s+@\s+(\S+)")
@@ -93,7 +101,7 @@ def _looks_like_image(given: str) -> bool:
 def read_text(text: str, source: str) -> Stack:
     """The stack that text holds; raises :class:`UsageError` when no line of it says anything of one."""
     stack = Stack(source)
-    lines = text.splitlines()
+    lines = re.split(r"\r\n|\r|\n", text)
     table_lines = read_table(stack, lines, source)
     section = ""
     for number, line in enumerate(lines, 1):
@@ -103,7 +111,7 @@ def read_text(text: str, source: str) -> Stack:
             continue
         section = _section(stack, line, section)
         if not line.lstrip().startswith("#"):
-            _line(stack, line, Span(source, number, 1, max(1, len(line.rstrip())), line.rstrip()), section)
+            _line(stack, line.rstrip(), Span(source, number, 1, max(1, len(line.rstrip())), line.rstrip()), section)
     if len(stack.packages) >= _FULL_FREEZE:
         stack.packages_complete = True
     listed = stack.values.pop("listed", None)
@@ -138,9 +146,13 @@ def _line(stack: Stack, line: str, span: Span, section: str) -> None:
             return
     stated = _WORD_LINE.match(body)
     if stated:
-        name = _KEY.get(re.sub(r"[ .-]+", "_", stated.group(1)).lower())
+        word = re.sub(r"[ .-]+", "_", stated.group(1)).lower()
+        name = _KEY.get(word)
         if name is not None:
             stack.state(name, _value(name, stated.group(2)), span)
+            return
+        if word in _PACKAGE_KEYS and re.search(r"\d\.\d", stated.group(2)):
+            stack.packages[_PACKAGE_KEYS[word]] = Stated(_value(word, stated.group(2)), span)
             return
     columns = _COLUMNS.match(body) if section == "columns" else None
     if columns:

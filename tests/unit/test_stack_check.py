@@ -105,6 +105,26 @@ CASES: dict[str, tuple[str, str, tuple[str, str] | None]] = {
     "AscendFactory release on another CANN": (
         A2 + "ascendfactory: 6.5.908\ncann: 8.0.0\ntorch==2.5.1\n", "unverified", ("framework-stack", "warning"),
     ),
+    "vllm-ascend decides over vllm's own torch": (
+        "cann: 8.1.RC1\nnnal: 8.1.RC1\ntorch==2.5.1\ntorch-npu==2.5.1\nvllm==0.9.0\nvllm-ascend==0.9.0rc1\n", "supported", None,
+    ),
+    "release candidate with the wrong torch": (
+        "torch==2.8.0\ntorch-npu==2.8.0rc1\nvllm==0.11.0\nvllm-ascend==0.11.0rc0\n", "impossible", ("vllm-vllm_ascend-torch", "error"),
+    ),
+    "torch and torch_npu mixed over two lines": ("torch==2.2.0\ntorch-npu==2.1.0\n", "impossible", ("version-torch-torch_npu-pip", "error")),
+    "a community set with a CANN patch release": (
+        A2 + "cann: 8.0.RC2.2\ntorch==2.2.0\ntorch-npu==2.2.0.post2\n", "unverified", ("version-torch_npu-CANN", "warning"),
+    ),
+    "the consistent set of a slowness report": (A2 + "cann: 8.0.RC1\ntorch==2.1.0\ntorch-npu==2.1.0.post3\nllamafactory==0.7.1\n", "supported", None),
+    "old torch_npu on a 950": ("npu_type: Ascend950PR\ntorch==2.6.0\ntorch-npu==2.6.0\n", "impossible", ("wrong-device", "error")),
+    "vllm without its plugin": (
+        "# packages in environment at /x:\ntorch-npu 2.7.1\ntorch 2.7.1\nvllm 0.11.0\n", "unverified", ("wrong-package-on-npu", "warning"),
+    ),
+    "operator compiler without its packages": (
+        "cann: 8.3.RC1\nPackage Version\n------- -------\ntorch 2.7.1\ntorch-npu 2.7.1\n", "unverified", ("env-missing-python-deps", "warning"),
+    ),
+    "branches as people write them": ("mindspeed: 2.3.0_core_r0.12.1\nmegatron: core_v0.12.1\nmindspeed_llm: 2.3.0\n", "unverified", None),
+    "branches of two cores": ("mindspeed: 2.1.0_core_r0.8.0\nmegatron: core_v0.12.1\n", "impossible", ("mindspeed-pair", "error")),
     "torch without torch_npu": (
         "npu_type: Ascend910B3\nPackage Version\n------- -------\ntorch 2.5.1\n", "impossible", ("npu-not-detected", "error"),
     ),
@@ -134,7 +154,7 @@ def test_every_finding_has_a_way_out_a_source_and_both_languages(checker: StackC
             if finding.severity != "note":
                 assert finding.ways_out and finding.sources and finding.topic, finding
                 seen += 1
-    assert seen == 31
+    assert seen == 40
 
 
 def test_the_smallest_change_is_named_and_was_tried(checker: StackChecker) -> None:

@@ -83,6 +83,8 @@ def test_env_listing_makes_absent_variables_known() -> None:
     assert (facts["toolkit_sourced"], facts["atb_sourced"], facts["backend_autoload"]) == (True, True, False)
     by_path = "PATH=/bin\nLD_LIBRARY_PATH=/opt/Ascend/cann/lib64\n"
     assert read_text(by_path, "x").facts()["toolkit_sourced"] is True
+    driver_alone = "PATH=/bin\nLD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64:/usr/local/Ascend/driver/lib64/common\n"
+    assert read_text(driver_alone, "x").facts()["toolkit_sourced"] is False
     assert "toolkit_sourced" not in read_text("ASCEND_RT_VISIBLE_DEVICES=0,1\n", "x").facts()
 
 
