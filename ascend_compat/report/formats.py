@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,14 +11,19 @@ if TYPE_CHECKING:
     from ascend_compat.check.finding import Report
 
 FORMATS = ("text", "json", "jsonl", "sarif", "junit", "github", "gitlab", "rdjson", "markdown")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def render(form: str, reports: Sequence[Report], language: str, colour: bool = False) -> str:
-    """All reports in one format of :data:`FORMATS`."""
+    """All reports in one format of :data:`FORMATS`; what machines read is valid Unicode, whatever a file is called."""
     if form == "text":
         from ascend_compat.report.text import TextRenderer
 
         return "\n".join(TextRenderer(language, colour).render(reports))
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", _machine(form, reports, language))
+
+
+def _machine(form: str, reports: Sequence[Report], language: str) -> str:
     if form == "json":
         from ascend_compat.report import json_report
 

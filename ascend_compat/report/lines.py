@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ascend_compat.report.fingerprint import fingerprint
+from ascend_compat.report.fingerprint import numbered, path_of
 from ascend_compat.report.json_report import job
 from ascend_compat.report.text import safe
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ascend_compat.check.finding import Finding, Report
+    from ascend_compat.jobs.model import Span
 
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 _RDJSON = {"error": "ERROR", "warning": "WARNING", "note": "INFO"}
@@ -29,7 +30,7 @@ def github(reports: Iterable[Report], language: str) -> str:
     lines = []
     for report in reports:
         for finding in report.findings:
-            where = {"file": finding.span.file if finding.span else report.file, "title": finding.code}
+            where = {"file": path_of(report, finding), "title": finding.code}
             if finding.span:
                 where |= {
                     "line": str(finding.span.line),
@@ -46,7 +47,7 @@ def _data(text: str) -> str:
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _data(safe(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 def rdjson(reports: Iterable[Report], language: str) -> str:
@@ -54,11 +55,12 @@ def rdjson(reports: Iterable[Report], language: str) -> str:
     diagnostics = []
     for report in reports:
         for finding in report.findings:
-            location: dict[str, Any] = {"path": finding.span.file if finding.span else report.file}
+            location: dict[str, Any] = {"path": path_of(report, finding)}
             if finding.span:
+                start, end = _bytes(finding.span)
                 location["range"] = {
-                    "start": {"line": finding.span.line, "column": finding.span.column},
-                    "end": {"line": finding.span.line, "column": finding.span.column + finding.span.length},
+                    "start": {"line": finding.span.line, "column": start},
+                    "end": {"line": finding.span.line, "column": end},
                 }
             diagnostics.append(
                 {
@@ -72,26 +74,31 @@ def rdjson(reports: Iterable[Report], language: str) -> str:
     return json.dumps({"source": source, "diagnostics": diagnostics}, ensure_ascii=False, indent=2)
 
 
+def _bytes(span: Span) -> tuple[int, int]:
+    """Start and end column as rdjson counts them: bytes of UTF-8, from 1."""
+    end = span.column - 1 + max(1, span.length)
+    if not span.text:
+        return span.column, end + 1
+    line = span.text + " " * (end - len(span.text))
+    start, stop = (len(line[:at].encode("utf-8", "replace")) for at in (span.column - 1, end))
+    return start + 1, stop + 1
+
+
 def gitlab(reports: Iterable[Report], language: str) -> str:
     """GitLab's code quality report."""
-    issues = []
-    seen: dict[str, int] = {}
-    for report in reports:
-        for finding in report.findings:
-            print_ = fingerprint(report, finding)
-            seen[print_] = seen.get(print_, 0) + 1
-            issues.append(
-                {
-                    "description": _sentence(finding, language),
-                    "check_name": finding.code,
-                    "fingerprint": print_ if seen[print_] == 1 else f"{print_}-{seen[print_]}",
-                    "severity": _GITLAB[finding.severity],
-                    "location": {
-                        "path": finding.span.file if finding.span else report.file,
-                        "lines": {"begin": finding.span.line if finding.span else 1},
-                    },
-                }
-            )
+    issues = [
+        {
+            "description": _sentence(finding, language),
+            "check_name": finding.code,
+            "fingerprint": print_,
+            "severity": _GITLAB[finding.severity],
+            "location": {
+                "path": path_of(report, finding),
+                "lines": {"begin": finding.span.line if finding.span else 1},
+            },
+        }
+        for report, finding, print_ in numbered(reports)
+    ]
     return json.dumps(issues, ensure_ascii=False, indent=2)
 
 

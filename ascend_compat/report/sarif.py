@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ascend_compat._version import __version__
-from ascend_compat.report.fingerprint import fingerprint
+from ascend_compat.report.fingerprint import numbered, path_of
 from ascend_compat.report.text import safe
 
 if TYPE_CHECKING:
@@ -24,21 +24,21 @@ _LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 def render(reports: Iterable[Report], language: str) -> str:
     """One run; rules carry the sentence of their first finding and the address of its source."""
     rules: dict[str, dict[str, Any]] = {}
+    places: dict[str, int] = {}
     results: list[dict[str, Any]] = []
     left_out = 0
-    for report in reports:
-        for finding in report.findings:
-            if len(results) >= MAX_RESULTS:
-                left_out += 1
-                continue
-            rules.setdefault(finding.code, _rule(finding))
-            results.append(_result(report, finding, list(rules).index(finding.code), language))
+    for report, finding, print_ in numbered(reports):
+        if len(results) >= MAX_RESULTS:
+            left_out += 1
+            continue
+        place = places.setdefault(finding.code, len(places))
+        rules.setdefault(finding.code, _rule(finding))
+        results.append(_result(report, finding, place, print_, language))
     run: dict[str, Any] = {
         "tool": {
             "driver": {
                 "name": "ascend-compat",
                 "version": __version__,
-                "informationUri": "https://github.com/ascend-compat/ascend-compat",
                 "rules": list(rules.values()),
             }
         },
@@ -64,14 +64,16 @@ def _rule(finding: Finding) -> dict[str, Any]:
     return rule
 
 
-def _result(report: Report, finding: Finding, index: int, language: str) -> dict[str, Any]:
+def _result(report: Report, finding: Finding, index: int, print_: str, language: str) -> dict[str, Any]:
     text = [safe(finding.message.in_language(language))]
     if finding.reason:
         text.append(safe(finding.reason.in_language(language)))
     text += [safe(way.text.in_language(language)) for way in finding.ways_out]
     text += [_source(source) for source in finding.sources]
     location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": {"uri": quote(finding.span.file if finding.span else report.file)}}
+        "physicalLocation": {
+            "artifactLocation": {"uri": quote(path_of(report, finding).encode("utf-8", "surrogateescape"))}
+        }
     }
     if finding.span:
         location["physicalLocation"]["region"] = {
@@ -85,7 +87,7 @@ def _result(report: Report, finding: Finding, index: int, language: str) -> dict
         "level": _LEVELS[finding.severity],
         "message": {"text": "\n".join(text)},
         "locations": [location],
-        "partialFingerprints": {"ascendCompat/v1": fingerprint(report, finding)},
+        "partialFingerprints": {"ascendCompat/v1": print_},
         "properties": {"topic": finding.topic, "verdict": report.verdict},
     }
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ascend_compat.check.finding import Finding, Report, Source
     from ascend_compat.jobs.model import Span
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _COLOURS = {"error": "31", "warning": "33", "note": "36", "bold": "1", "dim": "2", "good": "32"}
 _LABELS = {
     "en": {
@@ -32,8 +32,8 @@ _MAX_LINE = 400
 
 
 def safe(text: str) -> str:
-    """Text from a user's file without anything that steers a terminal."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", " "))
+    """Text from a user's file on one line, without anything that steers a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", " ").replace("\n", " "))
 
 
 def width(text: str) -> int:
