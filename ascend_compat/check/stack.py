@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -43,6 +44,15 @@ _CHOICES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "vllm_version": (("vllm_ascend_vllm",), "pip install vllm=={}", "pip install vllm=={}"),
     "vllm_ascend_version": (("vllm_vllm_ascend",), "pip install vllm-ascend=={}", "pip install vllm-ascend=={}"),
 }
+# a fact by which a rule is known to rest on a table's rows, where those rows' addresses are, and whether the rule's own counts
+_ROW_SOURCES = (
+    ("bound_enforced", "bound_source", False),
+    ("framework_cann", "framework_source", False),
+    ("framework_torch", "framework_source", False),
+    ("framework_core", "framework_source", False),
+    ("ascendfactory_release", "ascendfactory_source", False),
+    ("torch_npu_cann", "pair_source", True),
+)
 _EXPECTED = (
     ("torch_version", "torch", "torch"),
     ("torch_npu_version", "torch-npu", "torch-npu"),
@@ -158,11 +168,7 @@ class StackChecker:
                     if self._mends(base, name, value, item, before)
                 ]
                 if held:
-                    english, chinese = _CHOICES[name][1:]
-                    text = Text(
-                        " or ".join(english.format(value) for value in held[:_SHOWN]),
-                        " 或 ".join(chinese.format(value) for value in held[:_SHOWN]),
-                    )
+                    text = _choice(name, held[:_SHOWN])
                     found.setdefault(item.rule.id, []).append(WayOut(text, {name: held[0]}))
         return {rule: tuple(ways) for rule, ways in found.items()}
 
@@ -194,7 +200,8 @@ class StackChecker:
                 ways.append(WayOut(Text(fill(way["say"]["en"], words), fill(way["say"]["zh"], words_zh))))
         shown = [name for name in rule.facts if facts.get(name) is not None]
         reason = ", ".join(f"{name} = {show(facts[name])}" for name in shown)
-        place = next((places[name] for name in _by_place(rule, shown) if places.get(name) is not None), None)
+        named = [_placed(name, facts) for name in _by_place(rule, shown)]
+        place = next((places[name] for name in named if places.get(name) is not None), None)
         return Finding(
             code=rule.id,
             severity=severity,
@@ -209,7 +216,12 @@ class StackChecker:
         )
 
     def _sources(self, rule: Rule, facts: Mapping[str, Any]) -> tuple[Source, ...]:
-        return (Source(address(rule.source), rule.source.get("date"), None, rule.source.get("symbol")),)
+        own = Source(address(rule.source), rule.source.get("date"), None, rule.source.get("symbol"))
+        for fact, name, too in _ROW_SOURCES:
+            if fact in rule.facts and facts.get(name):
+                rows = tuple(_source(text) for text in facts[name][:_SHOWN])
+                return (own, *rows) if too else rows
+        return (own,)
 
     def _notes(
         self, stack: StackFacts, facts: Mapping[str, Any], places: Mapping[str, Span | None], alone: bool
@@ -227,7 +239,8 @@ class StackChecker:
         ended = self._ended(facts) if facts.get("torch_npu_version") else None
         if ended:
             words = {"torch_release": facts["torch_release"], "date": ended}
-            notes.append(self.catalogue.finding("AC3006", words, span=places.get("torch_version")))
+            sources = (Source(self.tables.source("torch_npu_lifecycle")),)
+            notes.append(self.catalogue.finding("AC3006", words, span=places.get("torch_version"), sources=sources))
         missing = [item for item in _EXPECTED if item[0] not in stack and item[0] not in absent]
         if alone and missing:
             words_en = {"missing": ", ".join(item[1] for item in missing)}
@@ -281,13 +294,33 @@ def _by_place(rule: Rule, names: Sequence[str]) -> list[str]:
     return changed + sorted(names, key=text.find)
 
 
+def _placed(name: str, facts: Mapping[str, Any]) -> str:
+    """The fact whose line shows another: a bounded package's version stands where that package is listed."""
+    if name == "package_version":
+        return PACKAGES.get(facts["package"], f"{facts['package']}_version")
+    return name
+
+
+def _choice(name: str, held: Sequence[str]) -> Text:
+    """The first of some versions that fit as a command, the rest named behind it."""
+    english, chinese = (template.format(held[0]) for template in _CHOICES[name][1:])
+    if len(held) > 1:
+        english += f"; {' or '.join(held[1:])} would do as well"
+        chinese += f"；{'、'.join(held[1:])} 也可"
+    return Text(english, chinese)
+
+
+def _source(written: str) -> Source:
+    """An address of a table's row; a date in brackets at its end is its date."""
+    found = re.match(r"(.*\S) \((\d{4}-\d\d(?:-\d\d)?)\)$", written)
+    return Source(found.group(1), found.group(2)) if found else Source(written)
+
+
 def _words(facts: Mapping[str, Any], between: str) -> dict[str, Any]:
     return {name: between.join(map(str, value)) if isinstance(value, list) else value for name, value in facts.items()}
 
 
 def _filled(template: str, words: Mapping[str, Any]) -> bool:
-    import re
-
     return all(words.get(name) not in (None, [], "") for name in re.findall(r"\{(\w+)\}", template))
 
 

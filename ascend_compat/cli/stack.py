@@ -229,7 +229,7 @@ def _text(answer: Answer, limit: int, words: str) -> str:
         lines.append(f"  {', '.join(shown)}")
         lines.append(f"  {'支持的 Python' if chinese else 'Python releases'}: {', '.join(made.pythons)}")
         lines.extend(f"  {'来源' if chinese else 'source'}: {pair}: {address}" for pair, address in made.sources)
-        lines.extend(f"    {line}" for line in made.install())
+        lines.extend(f"    {line}" for line in made.install(words))
         lines.append("")
 
     def title(made: Suggestion) -> str:

@@ -17,7 +17,10 @@ _WILD = re.compile(r"x$", re.IGNORECASE)
 
 
 def table_facts(tables: Tables, facts: Mapping[str, Any], today: str) -> dict[str, Any]:
-    """Facts that follow from the tables for a stack; ``today`` is a month as ``2026-12``."""
+    """Facts that follow from the tables for a stack; ``today`` is a month as ``2026-12``.
+
+    Names that end in ``_source`` are no facts: they are the addresses that the facts of that stem come from.
+    """
     found: dict[str, Any] = {"today": today}
     _torch_npu(tables, facts, found)
     _rollout(tables, facts, found)
@@ -34,6 +37,7 @@ def table_facts(tables: Tables, facts: Mapping[str, Any], today: str) -> dict[st
         rows = tables.documented("ascendfactory", release)
         found["ascendfactory_cann"] = _unique(row["cann"] for row in rows) or None
         found["ascendfactory_torch"] = _unique(row["torch"] for row in rows) or None
+        found["ascendfactory_source"] = _unique(row["source"] for row in rows) or None
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -59,6 +63,7 @@ def _torch_npu(tables: Tables, facts: Mapping[str, Any], found: dict[str, Any]) 
         # the table may write a release differently (2.1 for 2.1.0): rules compare text
         found["torch_npu_torch"] = _unique([*found["torch_npu_torch"], torch])
     found["torch_npu_cann"] = _unique(row["cann"] for row in rows) or None
+    found["pair_source"] = _unique(row.get("source", "") for row in rows) or None
     found["matching_cann"] = rows[0]["cann"] if rows else None
     if cann and found["torch_npu_cann"] and any(version_key(cann) == version_key(c) for c in found["torch_npu_cann"]):
         found["torch_npu_cann"] = _unique([*found["torch_npu_cann"], cann])
@@ -144,6 +149,7 @@ def framework_facts(
             "framework_cann": _unique(canns) or None,
             "framework_torch": _unique(torches) or None,
             "framework_core": cores[0] if len(cores) == 1 else None,
+            "framework_source": _unique(row["source"] for row in rows) or None,
         }
         found.append({key: value for key, value in made.items() if value is not None})
     return found
@@ -182,6 +188,7 @@ def bound_facts(tables: Tables, versions: Mapping[str, str], framework: Mapping[
             "bound_except": row["except"].split() if "except" in row else None,
             "bound_text": row["text"],
             "bound_enforced": row["enforced"],
+            "bound_source": [row["source"]],
         }
         found.append({**framework, **{name: value for name, value in bound.items() if value is not None}})
     return found

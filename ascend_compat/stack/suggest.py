@@ -35,19 +35,21 @@ class Suggestion:
     pythons: tuple[str, ...]
     sources: tuple[tuple[str, str], ...]
 
-    def install(self) -> list[str]:
-        """Lines for a shell, in the order they have to run."""
-        parts = self.components
-        lines = [f"# Python {parts['python']}; CANN {parts['cann']}: toolkit, the kernels of your chip"]
-        lines[0] += (
-            f", NNAL {parts['nnal']}; then source their set_env.sh"
-            if "nnal" in parts
-            else "; then source its set_env.sh"
-        )
-        if "vllm" in parts:
-            lines.append(f"pip install vllm=={parts['vllm']}")
-        if "vllm_ascend" in parts:
-            lines.append(f"pip install vllm-ascend=={parts['vllm_ascend']}")
+    def install(self, language: str = "en") -> list[str]:
+        """Lines for a shell, in the order they have to run; comments in ``en`` or ``zh``."""
+        parts, chinese = self.components, language == "zh"
+        nnal = f", NNAL {parts['nnal']}" if "nnal" in parts else ""
+        if chinese:
+            lines = [
+                f"# Python {parts['python']}；CANN {parts['cann']}：toolkit 与芯片对应的 kernels{nnal}；随后 source 其 set_env.sh"
+            ]
+        else:
+            lines = [
+                f"# Python {parts['python']}; CANN {parts['cann']}: toolkit, the kernels of your chip{nnal}; then source set_env.sh"
+            ]
+        for name in ("vllm", "vllm_ascend"):
+            if name in parts:
+                lines.append(f"pip install {package_name(name)}=={parts[name]}")
         lines.append(f"pip install torch=={parts['torch']} torch-npu=={parts['torch_npu']}")
         rest = [f"{package_name(name)}=={parts[name]}" for name in ("triton_ascend", "transformers") if name in parts]
         if rest:
@@ -55,10 +57,10 @@ class Suggestion:
         named = [f"{NAMES[name]} {parts[name]}" for name in ("megatron", "mindspeed") if name in parts]
         if parts.get("framework") in ("llamafactory", "verl") and parts["framework_version"][0].isdigit():
             lines.append(f"pip install --no-deps {parts['framework']}=={parts['framework_version']}")
-        elif "framework" in parts:
+        elif parts.get("framework", "vllm-ascend") != "vllm-ascend":
             named.insert(0, f"{parts['framework']} {parts['framework_version']}")
         if named:
-            lines.append(f"# check out {', '.join(named)}")
+            lines.append(f"# 检出 {'、'.join(named)}" if chinese else f"# check out {', '.join(named)}")
         return lines
 
     def stack(self) -> Stack:

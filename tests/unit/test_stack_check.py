@@ -175,6 +175,18 @@ def test_the_smallest_change_is_named_and_was_tried(checker: StackChecker) -> No
     assert moved.ways_out[0].edits == {"torch_version": "2.7.1"}
 
 
+def test_a_bound_points_at_the_package_and_cites_the_tag(checker: StackChecker) -> None:
+    text = "cann: 8.0.0\ntorch==2.4.0\ntorch-npu==2.4.0.post2\nllamafactory==0.9.2\ntransformers==4.52.0\n"
+    finding = next(item for item in checker.report(read_text(text, "s")).findings if item.code == "ST-BOUND")
+    assert finding.span is not None and finding.span.line == 5
+    assert [source.address for source in finding.sources] == [
+        "hiyouga/LLaMA-Factory:src/llamafactory/extras/misc.py:97@e2299e261be8"
+    ]
+    text = "cann: 8.5.0\ntorch==2.7.1\ntorch-npu==2.7.1.post2\nverl==0.7.0\n"
+    finding = next(item for item in checker.report(read_text(text, "s")).findings if item.code == "ST-SET-CANN")
+    assert "verl tag v0.7.0" in finding.sources[0].address
+
+
 JOBS: list[tuple[str, dict[str, Any], str | None]] = [
     ("npu_type: Ascend910A\n", {"framework": "llamafactory", "bf16": True}, "wrong-device-bf16"),
     ("npu_type: Ascend910A\n", {"framework": "mindspeed-rl"}, "wrong-device-bf16"),
