@@ -192,9 +192,10 @@ class Engine:
             )
             self._claims(job, outcome.features, options, report, findings)
             if options.stack is not None:
-                from ascend_compat.check.stack import stack_findings
+                from ascend_compat.check.stack import at_stack_lines, stack_findings
 
-                findings += stack_findings(self, job, row, outcome, options.stack)
+                findings = at_stack_lines(findings, options.stack)
+                findings += stack_findings(self, job, row, outcome, options.stack, report.release)
             report.findings = sorted(findings, key=_order)
             report.verdict = worst([report.verdict, *(finding.verdict for finding in findings)])
             reports.append(report)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ascend_compat.check.catalogue import Catalogue, fill, show
-from ascend_compat.check.claims import address
+from ascend_compat.check.claims import BUNDLE, address
 from ascend_compat.check.finding import Finding, Report, Source, Text, WayOut
 from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules
 from ascend_compat.stack.derive import bound_facts, framework_facts, table_facts
@@ -262,19 +262,38 @@ def check_stack(
     return StackChecker(con, today=today).findings(stack.facts(con), job)
 
 
-def stack_findings(engine: Engine, job: Job, row: Row, outcome: Outcome, stack: Mapping[str, Any]) -> list[Finding]:
-    """Findings of the stack a job is checked on, less what the framework's own rules have said."""
+def stack_findings(
+    engine: Engine, job: Job, row: Row, outcome: Outcome, stack: Mapping[str, Any], release: str | None = None
+) -> list[Finding]:
+    """Findings of the stack a job is checked on, less what the framework's own rules have said.
+
+    ``release`` is the product's release the job is checked against; AscendFactory's names the stack it comes with.
+    """
     if not isinstance(stack, StackFacts):
         stack = StackFacts(Stack("stack"), stack, {})
-    facts = {**{name: value for name, value in outcome.derived.items() if value is not None}, **row.facts}
-    facts = {name: value for name, value in facts.items() if value is not None}
+    facts = {name: value for name, value in {**outcome.derived, **row.facts}.items() if value is not None}
     facts["framework"] = job.launch.framework
     facts["framework_version"] = job.version
+    if job.launch.product == BUNDLE and release and "ascendfactory_release" not in stack:
+        facts["ascendfactory_release"] = release
     spans = {name: fact.span for name, fact in job.facts.items() if fact.origin == "stated"}
     checker = _CHECKERS.get(engine)
     if checker is None:
         checker = _CHECKERS[engine] = StackChecker(engine.con, engine.types)
     return checker.findings(stack, facts, spans=spans, already=outcome.broken)
+
+
+def at_stack_lines(findings: Sequence[Finding], stack: Mapping[str, Any]) -> list[Finding]:
+    """Findings of the framework's rules without a line in the job, put at the line of the stack they are about."""
+    if not isinstance(stack, StackFacts):
+        return list(findings)
+    return [finding if finding.span else _at(finding, stack.spans) for finding in findings]
+
+
+def _at(finding: Finding, spans: Mapping[str, Span | None]) -> Finding:
+    versions_first = sorted(finding.facts, key=lambda name: not name.endswith("_version"))
+    span = next((spans[name] for name in versions_first if spans.get(name) is not None), None)
+    return replace(finding, span=span) if span else finding
 
 
 def _repeats(item: _Break, already: Sequence[Rule]) -> bool:

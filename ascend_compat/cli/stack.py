@@ -36,6 +36,10 @@ _PACKAGES = (
     "mindspeed",
     "deepspeed",
 )
+_VARIABLES = (
+    "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ATB_HOME_PATH", "LD_LIBRARY_PATH", "ASCEND_RT_VISIBLE_DEVICES",
+    "TORCH_DEVICE_BACKEND_AUTOLOAD", "PYTORCH_NPU_ALLOC_CONF",
+)  # fmt: skip
 
 
 @click.group()
@@ -174,10 +178,7 @@ def _summary(found: Stack, words: str) -> str:
     packages = [f"{name} {found.version(name)}" for name in _PACKAGES if found.version(name)]
     none = "无（torch、torch-npu、框架均未安装）" if chinese else "none of torch, torch-npu and the frameworks"
     lines.append(f"  {'软件包' if chinese else 'packages'}: {', '.join(packages) or none}")
-    variables: list[str] = [
-        name for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ATB_HOME_PATH") if name in found.env
-    ]
-    variables += [f"{name}={found.env[name].value}" for name in ("ASCEND_RT_VISIBLE_DEVICES",) if name in found.env]
+    variables = [f"{name}={found.env[name].value}" for name in _VARIABLES if name in found.env]
     lines.append(
         f"  {'环境变量' if chinese else 'environment'}: {', '.join(variables) or ('未设置 CANN 变量' if chinese else 'no CANN variables')}"
     )

@@ -67,10 +67,10 @@ def read_stack(given: str) -> Stack:
         return scan_host()
     path = Path(given)
     try:
-        if path.is_file() or given == "-":
+        if path.is_dir():
+            raise UsageError(f"{given}: a directory, not a stack file")
+        if path.exists() or given == "-":
             return read_text(_text(path, given), given)
-        if path.exists():
-            raise UsageError(f"{given}: not a file")
     except (OSError, ValueError) as error:
         raise UsageError(f"{given}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     stack = Stack(given)

@@ -247,3 +247,29 @@ def test_exit_codes_of_stack_check(command: Any, tmp_path: Path) -> None:
     assert missing.returncode == 2 and missing.stderr.count("\n") == 1 and "Traceback" not in missing.stderr
     image = command("stack", "check", "quay.io/ascend/vllm-ascend:v0.11.0rc1-a3")
     assert image.returncode == 0
+
+
+def test_an_ascendfactory_job_is_held_against_the_stack_of_its_release(command: Any, tmp_path: Path) -> None:
+    job = Path(__file__).parents[2] / "docs" / "examples" / "af-llamafactory-lora-qwen2.5-7b.yaml"
+    stack = tmp_path / "s.txt"
+    stack.write_text("npu_type: Ascend910B3\ncann: 8.0.0\ntorch==2.4.0\ntorch-npu==2.4.0.post2\n")
+    seen = command("check", str(job), "--release", "6.5.908", "--stack", str(stack), "--format", "json")
+    findings = {finding["code"]: finding for finding in json.loads(seen.stdout)["jobs"][0]["findings"]}
+    assert findings["ST-AF-CANN"]["line"] == 2 and findings["ST-AF-TORCH"]["line"] == 3
+    assert findings["ST-AF-CANN"]["file"] == str(stack)
+
+
+def test_a_framework_rule_about_the_stack_points_into_the_stack_file(command: Any, tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\ndo_train: true\nfinetuning_type: lora\nlora_target: all\ndataset: d\n"
+        "template: qwen3\noutput_dir: o\nbf16: true\n"
+    )
+    stack = tmp_path / "s.txt"
+    stack.write_text(
+        "npu_type: Ascend910B1\ncann: 8.0.RC1\nllamafactory==0.9.3\ntorch==2.2.0\ntorch-npu==2.2.0\ntransformers==4.51.0\n"
+    )
+    seen = command("check", str(job), "--stack", str(stack), "--format", "json")
+    errors = [item for item in json.loads(seen.stdout)["jobs"][0]["findings"] if item["severity"] == "error"]
+    assert [item["topic"] for item in errors] == ["version-transformers-torch_npu"]
+    assert (errors[0]["file"], errors[0]["line"]) == (str(stack), 4)
