@@ -53,6 +53,9 @@ _ROW_SOURCES = (
     ("ascendfactory_release", "ascendfactory_source", False),
     ("torch_npu_cann", "pair_source", True),
 )
+_PLACES = ("pair_source", "ascendfactory_source")
+_PLACE = re.compile(r"\{(\w+)\}")
+_REMEMBERED = 512
 _EXPECTED = (
     ("torch_version", "torch", "torch"),
     ("torch_npu_version", "torch-npu", "torch-npu"),
@@ -80,6 +83,10 @@ class StackChecker:
         self.types = types or dict(con.execute("SELECT name, type FROM fact").fetchall())
         self.rules = load_rules(con, [FRAMEWORK], None, self.types)
         self.today = today or datetime.date.today().strftime("%Y-%m")
+        self._seen: dict[tuple[tuple[str, str], ...], list[_Break]] = {}
+        self._asked = {"framework", "framework_version", *PACKAGES.values(), *_PLACES}
+        for rule in self.rules:
+            self._asked.update(rule.facts, _PLACE.findall(f"{rule.message_en} {rule.ways_out}"))
 
     def findings(
         self,
@@ -144,6 +151,15 @@ class StackChecker:
         return rows
 
     def _broken(self, facts: Mapping[str, Any]) -> list[_Break]:
+        """Rules that facts break; jobs that differ only in what no rule asks for are answered once."""
+        key = tuple(sorted((name, repr(value)) for name, value in facts.items() if name in self._asked))
+        if key not in self._seen:
+            if len(self._seen) >= _REMEMBERED:
+                self._seen.clear()
+            self._seen[key] = self._evaluate(facts)
+        return self._seen[key]
+
+    def _evaluate(self, facts: Mapping[str, Any]) -> list[_Break]:
         rows = self._rows(facts)
         outcomes = evaluate(self.con, [Row(row) for row in rows], self.rules, Vocabulary(self.types, (), ()))
         found: dict[tuple[str, str], _Break] = {}
@@ -340,7 +356,7 @@ def _words(facts: Mapping[str, Any], between: str) -> dict[str, Any]:
 
 
 def _filled(template: str, words: Mapping[str, Any]) -> bool:
-    return all(words.get(name) not in (None, [], "") for name in re.findall(r"\{(\w+)\}", template))
+    return all(words.get(name) not in (None, [], "") for name in _PLACE.findall(template))
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:
