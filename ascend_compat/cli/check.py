@@ -25,6 +25,9 @@ from ascend_compat.report.formats import FORMATS
 @click.option("--framework-version", help="The framework version that reads the job's keys.")
 @click.option("--stack", help="A stack file, or 'auto' for this host.")
 @click.option("--recursive", is_flag=True, help="Look for job files below directories, by content.")
+@click.option(
+    "--lock", type=click.Path(), help="Compare with the verdicts in this lock; without JOBS: of the files it holds."
+)
 @click.option("--strict", is_flag=True, help="Unverified jobs and warnings exit 1 too.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
@@ -40,6 +43,7 @@ def check(
     framework_version: str | None,
     stack: str | None,
     recursive: bool,
+    lock: str | None,
     strict: bool,
     form: str,
     color: str,
@@ -55,6 +59,12 @@ def check(
     from ascend_compat.matrix.store import connect
     from ascend_compat.report.formats import render
 
+    if lock is not None:
+        from pathlib import Path
+
+        from ascend_compat.cli.lock import locked_jobs, report_changes
+
+        jobs = jobs or tuple(locked_jobs(Path(lock)))
     site = site_settings()
     product = product or os.environ.get("ASCEND_COMPAT_PRODUCT") or site.product
     release = release or site.release
@@ -73,5 +83,7 @@ def check(
         found = api.check_paths(con, jobs, framework=framework, recursive=recursive, options=options)
         reports = list(found)
     words = language(lang)
+    if lock is not None:
+        report_changes(Path(lock), reports, words)
     write(render(form, reports, words, wants_colour(color)))
     sys.exit(api.exit_code(reports, strict))

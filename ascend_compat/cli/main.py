@@ -20,12 +20,14 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "facts": ("ascend_compat.cli.facts", "facts", "What was understood of job files, line by line."),
     "history": ("ascend_compat.cli.query", "history", "Since when and until when a model is supported."),
     "list": ("ascend_compat.cli.query", "list_", "List models, frameworks, features, releases, products."),
+    "lock": ("ascend_compat.cli.lock", "lock", "Write down today's verdicts of job files."),
     "matrix": ("ascend_compat.cli.matrix", "matrix", "Build, lint and import the matrix."),
     "plan": ("ascend_compat.cli.plan", "plan", "Legal layouts of a model on a number of devices."),
     "rules": ("ascend_compat.cli.rules", "rules", "List, show and test the rules."),
     "show": ("ascend_compat.cli.query", "show", "Everything known of a model, framework, feature or release."),
     "sql": ("ascend_compat.cli.query", "sql", "Read-only SQL over the matrix."),
     "stack": ("ascend_compat.cli.stack", "stack", "Check a software stack, or suggest one."),
+    "submit": ("ascend_compat.cli.submit", "submit", "Check the job in a command, then become that command."),
 }
 
 

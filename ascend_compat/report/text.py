@@ -46,6 +46,11 @@ def width(text: str) -> int:
     return cells
 
 
+def label(verdict: str, language: str) -> str:
+    """A verdict's name as a person reads it."""
+    return _LABELS[language][verdict]
+
+
 class TextRenderer:
     """Renders reports as lines of text in one language."""
 
