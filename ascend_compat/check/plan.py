@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.finding import Source, Text
@@ -176,7 +176,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _powers(limit: int) -> list[int]:
-    return [2**power for power in range(limit.bit_length()) if 2**power <= limit]
+    return [1 << power for power in range(limit.bit_length()) if 1 << power <= limit]
 
 
 def _candidates(request: Request, base: Mapping[str, Any], shape: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -309,19 +309,9 @@ def _shipped(engine: Engine, request: Request) -> list[tuple[Mapping[str, Any], 
 
 def _smallest(engine: Engine, request: Request) -> int | None:
     per_node = DEVICES_PER_NODE[request.chip]
-    for devices in [*_powers(per_node), *(per_node * 2**power for power in range(1, 10))]:
-        if devices > request.devices:
-            wider = Request(
-                request.model,
-                request.framework,
-                devices,
-                request.method,
-                request.chip,
-                request.seq_length,
-                request.version,
-            )
-            if plan(engine, wider, search=False).layouts:
-                return devices
+    for devices in [*_powers(per_node), *(per_node << power for power in range(1, 10))]:
+        if devices > request.devices and plan(engine, replace(request, devices=devices), search=False).layouts:
+            return devices
     return None
 
 

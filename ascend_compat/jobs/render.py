@@ -92,7 +92,8 @@ def _key(spec: Spec, version: str, fact: str) -> Key | None:
         if key.fact == fact and not key.raw.get("alias_of") and not key.deprecated and spec.holds(key, version)
     ]
     own = [key for key in keys if not key.name.startswith(_LAUNCHER)]
-    return (own or keys or [None])[0]
+    found = own or keys
+    return found[0] if found else None
 
 
 def _written(key: Key, value: Any) -> Any:
