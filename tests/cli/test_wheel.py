@@ -36,8 +36,12 @@ def test_an_installed_wheel_needs_no_checkout(tmp_path: Path) -> None:
 
 
 def run(arguments: list[str], cwd: Path, expected: int = 0) -> subprocess.CompletedProcess[str]:
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ASCEND_COMPAT"))}
+    surroundings = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ASCEND_COMPAT"))
+    }
     surroundings |= {"LC_ALL": "C.UTF-8", "ASCEND_COMPAT_CACHE": str(cwd / "cache")}
-    done = subprocess.run(arguments, cwd=cwd, env=surroundings, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        arguments, cwd=cwd, env=surroundings, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == expected, done.stdout + done.stderr
     return done
