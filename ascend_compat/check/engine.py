@@ -73,7 +73,7 @@ class Engine:
         spec = self.spec(framework)
         if spec is None:
             return Vocabulary(self.types, (), ())
-        return Vocabulary(self.types, spec.derived, spec.features)
+        return Vocabulary(self.types, spec.derived, spec.features, spec.trees)
 
     def rules(self, framework: str, version: str, bundle: str | None = None) -> list[Rule]:
         """Rules of a framework at a version; for a file of the bundle also those of that release of the bundle."""

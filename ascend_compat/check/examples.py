@@ -96,7 +96,7 @@ def all_rules(engine: Engine, framework: str) -> list[Rule]:
     """Every rule of a framework, whatever its version window."""
     from ascend_compat.check.rules import load_rules
 
-    return [replace(rule, since=None, until=None) for rule in load_rules(engine.con, [framework], None, engine.types)]
+    return load_rules(engine.con, [framework], None, engine.types)
 
 
 def _vocabulary(engine: Engine, framework: str) -> Vocabulary:

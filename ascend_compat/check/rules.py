@@ -6,16 +6,15 @@ nothing. A rule that tests NULL itself is silent about a fact that is unknown, w
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ascend_compat.matrix.predicates import holds, names_in, null_tested, terms
+from ascend_compat.matrix.driver import duckdb
+from ascend_compat.matrix.predicates import names_in
+from ascend_compat.matrix.settle import UNSURE, breaks, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    import duckdb
 
 SQL_TYPES = {
     "integer": "BIGINT",
@@ -26,14 +25,45 @@ SQL_TYPES = {
     "texts": "VARCHAR[]",
 }
 BIGINT_MAX = 2**63 - 1
+_ASK = ["?"]
 
 
-@dataclass(frozen=True, slots=True)
+Said = tuple[str, str, list[dict[str, Any]], dict[str, Any], str]
+
+
+class Words:
+    """What a rule says, and where it is from; read from the database when a rule is first shown."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, rule: str, framework: str) -> None:
+        self._con = con
+        self._key = [rule, framework]
+        self._held: Said | None = None
+
+    def all(self) -> Said:
+        """English and Chinese message, ways out, source, and what the rule rests on."""
+        if self._held is None:
+            import json
+
+            english, chinese, ways, source, basis = self._con.execute(
+                "SELECT message_en, message_zh, ways_out, source, rests_on FROM rule WHERE id = ? AND framework = ?",
+                self._key,
+            ).fetchall()[0]
+            self._held = (english, chinese, json.loads(ways or "[]"), json.loads(source or "{}"), basis or "reading")
+        return self._held
+
+
+class Worded(Words):
+    """The words of a rule that is in no database."""
+
+    def __init__(self, ways_out: list[dict[str, Any]]) -> None:
+        self._held = ("", "", ways_out, {}, "reading")
+
+
+@dataclass(frozen=True)
 class Rule:
-    """One rule as the database holds it. ``facts`` are the declared facts its SQL names.
+    """One rule as the database holds it. ``facts`` are the declared facts its SQL names, in alphabetical order.
 
-    ``refuting`` are simple terms of ``when`` each of which must hold; ``confirming`` simple terms of ``requires`` each of
-    which is enough (see :mod:`ascend_compat.matrix.predicates`).
+    ``trees`` are ``when`` and ``requires`` as :mod:`ascend_compat.matrix.settle` reads them.
     """
 
     id: str
@@ -42,26 +72,45 @@ class Rule:
     severity: str
     when: str | None
     requires: str
-    message_en: str
-    message_zh: str
-    ways_out: list[dict[str, Any]]
-    since: str | None
-    until: str | None
-    source: dict[str, Any]
-    rests_on: str
     facts: tuple[str, ...]
     null_tested: tuple[str, ...]
-    refuting: tuple[list[Any], ...] = ()
-    confirming: tuple[list[Any], ...] = ()
+    words: Words
+    trees: tuple[Any, Any] = (["?"], ["?"])
+
+    @property
+    def message_en(self) -> str:
+        """The English sentence, with places for facts."""
+        return self.words.all()[0]
+
+    @property
+    def message_zh(self) -> str:
+        """The Chinese sentence, with places for facts."""
+        return self.words.all()[1]
+
+    @property
+    def ways_out(self) -> list[dict[str, Any]]:
+        """What a user may change, as the rule's document lists it."""
+        return self.words.all()[2]
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Where the rule is written."""
+        return self.words.all()[3]
+
+    @property
+    def rests_on(self) -> str:
+        """``proof`` or ``reading``."""
+        return self.words.all()[4]
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Types of the declared facts, and how a framework derives facts it is not told."""
+    """Types of the declared facts, and how a framework derives facts it is not told; ``trees`` by the SQL they stand for."""
 
     types: Mapping[str, str]
     derived: Sequence[tuple[str, str]]
     features: Sequence[tuple[str, str]]
+    trees: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,37 +141,34 @@ def load_rules(
 
     An ordinal of None keeps only rules without a window; ``ordinals`` None keeps every rule.
     """
+    import json
+
     marks = ", ".join("?" for _ in frameworks)
     rows = con.execute(
-        "SELECT id, framework, topic, severity, when_sql, requires_sql, message_en, message_zh, ways_out, since, until, "
-        f"source, rests_on, since_ordinal, until_ordinal FROM rule WHERE framework IN ({marks}) ORDER BY id",
+        "SELECT id, framework, topic, severity, when_sql, requires_sql, since, until, since_ordinal, until_ordinal, analysis "
+        f"FROM rule WHERE framework IN ({marks}) ORDER BY id",
         list(frameworks),
     ).fetchall()
-    rules = []
-    taken: set[str] = set()
-    for row in rows:
-        if row[0] in taken:
+    rules: dict[str, Rule] = {}
+    for name, framework, topic, severity, when, requires, since, until, first, last, analysis in rows:
+        if name in rules or (
+            ordinals is not None and not _in_window(ordinals.get(framework), since, until, first, last)
+        ):
             continue
-        if ordinals is not None and not _in_window(ordinals.get(row[1]), row[9], row[10], row[13], row[14]):
-            continue
-        taken.add(row[0])
-        sql = f"{row[4] or ''} {row[5]}"
-        facts = tuple(sorted(name for name in names_in(sql) if name in types))
-        rules.append(
-            Rule(
-                *row[:8],
-                ways_out=json.loads(row[8]) if row[8] else [],
-                since=row[9],
-                until=row[10],
-                source=json.loads(row[11]) if row[11] else {},
-                rests_on=row[12] or "reading",
-                facts=facts,
-                null_tested=tuple(sorted(null_tested(sql) & set(facts))),
-                refuting=tuple(terms(row[4], "AND", set(facts))) if row[4] else (),
-                confirming=tuple(terms(row[5], "OR", set(facts))),
-            )
+        facts, null_tested, *trees = json.loads(analysis)
+        rules[name] = Rule(
+            name,
+            framework,
+            topic,
+            severity,
+            when,
+            requires,
+            tuple(fact for fact in facts if fact in types),
+            tuple(null_tested),
+            Words(con, name, framework),
+            (trees[0], trees[1]),
         )
-    return rules
+    return list(rules.values())
 
 
 def _in_window(at: float | None, since: str | None, until: str | None, first: float | None, last: float | None) -> bool:
@@ -138,59 +184,133 @@ def _in_window(at: float | None, since: str | None, until: str | None, first: fl
 def evaluate(
     con: duckdb.DuckDBPyConnection, rows: Sequence[Row], rules: Sequence[Rule], vocabulary: Vocabulary
 ) -> list[Outcome]:
-    """Evaluate every rule and feature over every row in one statement.
+    """Evaluate every rule and feature over every row: what all rows settle at once first, the rest in one statement.
 
     A statement that DuckDB refuses at run time (an overflow, a bad cast) is repeated with each expression under TRY,
     so that one wild value leaves only its own rule undecided.
     """
-    import duckdb
-
     if not rows:
         return []
-    derived = {name for name, _ in vocabulary.derived}
-    live = [rule for rule in rules if any(_can_break(rule, row, derived) for row in rows)]
+    unknown = [_unknown_closure(row, vocabulary.derived) for row in rows]
+    settled = _Settled(rows, unknown, rules, vocabulary)
+    if settled.complete:
+        return [settled.outcome() for _ in rows]
     try:
-        return _run(con, rows, live, vocabulary, guard="{}")
+        found = _run(con, rows, unknown, settled, vocabulary, guard="{}")
     except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException):
-        return _run(con, rows, live, vocabulary, guard="TRY({})")
+        found = _run(con, rows, unknown, settled, vocabulary, guard="TRY({})")
+    return [settled.outcome(values) for values in found]
 
 
-def _can_break(rule: Rule, row: Row, derived: set[str]) -> bool:
-    """False when a simple term alone keeps the rule silent, so that its SQL need not be compiled for this row.
+class _Settled:
+    """What the facts that all rows share decide, and what is left for SQL: rules, features and derivations."""
 
-    Terms over facts that are unknown, or that are still to be derived, decide nothing here.
-    """
+    def __init__(
+        self, rows: Sequence[Row], unknown: Sequence[list[str]], rules: Sequence[Rule], vocabulary: Vocabulary
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._rules = rules
+        facts = _shared(rows, vocabulary.types)
+        hidden = set(unknown[0]).union(*unknown[1:])
+        in_all = set(unknown[0]).intersection(*unknown[1:])
+        self.derived: dict[str, Any] = {}
+        for name, sql in vocabulary.derived:
+            if facts.get(name) is None:
+                made: Any = UNSURE
+                if name in in_all:
+                    made = None
+                elif name not in hidden:
+                    made = _typed(settle(vocabulary.trees.get(sql, _ASK), facts), vocabulary.types[name])
+                facts[name] = made
+            if facts[name] is not UNSURE:
+                self.derived[name] = facts[name]
+        self.derivations = [item for item in vocabulary.derived if item[0] not in self.derived]
+        self._features = {name: settle(vocabulary.trees.get(when, _ASK), facts) for name, when in vocabulary.features}
+        self.features = [item for item in vocabulary.features if self._features[item[0]] is UNSURE]
+        self._verdicts = [_verdict(rule, facts, hidden, in_all) for rule in rules]
+        self.rules = [rule for rule, verdict in zip(rules, self._verdicts) if verdict is UNSURE]
 
-    def settled(name: str) -> bool:
-        return name not in row.unknown and (row.facts.get(name) is not None or name not in derived)
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left for SQL."""
+        return not (self.rules or self.features or self.derivations)
 
-    for terms_, silencing in ((rule.refuting, False), (rule.confirming, True)):
-        for name, operator, literal in terms_:
-            if operator == "strict":
-                if any(settled(fact) and row.facts.get(fact) is None for fact in literal):
-                    return False
-            elif settled(name):
-                value = row.facts.get(name)
-                truth = holds([name, operator, literal], value)
-                if truth is silencing or (truth is None and value is None):
-                    return False
-    return True
+    def outcome(self, values: Sequence[Any] = ()) -> Outcome:
+        """One row's outcome; ``values`` are what SQL says of its rules, features and derivations, in that order."""
+        said = iter(values)
+        verdicts = [next(said) if verdict is UNSURE else verdict for verdict in self._verdicts]
+        asked = {name: next(said) if value is UNSURE else value for name, value in self._features.items()}
+        derived = {name: next(said) for name, _ in self.derivations}
+        return Outcome(
+            broken=tuple(rule for rule, verdict in zip(self._rules, verdicts) if verdict),
+            undecided=tuple(rule for rule, verdict in zip(self._rules, verdicts) if verdict is None),
+            features=tuple(name for name, value in asked.items() if value),
+            derived={
+                name: derived[name] if name in derived else self.derived[name] for name, _ in self._vocabulary.derived
+            },
+        )
+
+
+def _shared(rows: Sequence[Row], types: Mapping[str, str]) -> dict[str, Any]:
+    """Each fact that some row states: its value, or ``UNSURE`` where rows differ."""
+    first = rows[0].facts
+    names = first.keys() if len(rows) == 1 else set().union(*(row.facts for row in rows))
+    facts = {}
+    for name in names:
+        if name in types:
+            value = first.get(name)
+            same = all(row.facts.get(name) == value for row in rows[1:])
+            facts[name] = _held(value, types[name]) if same else UNSURE
+    return facts
+
+
+def _held(value: Any, kind: str) -> Any:
+    """A fact's value as the statement would hold it; None for one of another type."""
+    if kind == "integer":
+        return int(value) if isinstance(value, int) and abs(value) <= BIGINT_MAX else None
+    if kind == "number":
+        return float(value) if isinstance(value, (int, float)) else None
+    if kind == "boolean":
+        return value if isinstance(value, bool) else None
+    if kind == "text":
+        return None if value is None else str(value)
+    return value if isinstance(value, list) else None
+
+
+def _typed(value: Any, kind: str) -> Any:
+    """A derived value where it has the fact's type already; what a cast would make of another is DuckDB's to say."""
+    if value is None or value is UNSURE:
+        return value
+    held = _held(value, kind)
+    return held if type(held) is type(value) else UNSURE
+
+
+def _verdict(rule: Rule, facts: Mapping[str, Any], hidden: set[str], in_all: set[str]) -> Any:
+    """Whether a rule breaks: it is undecided where a NULL that it tests stands for something unknown."""
+    verdict = breaks(*rule.trees, facts)
+    if verdict is False or not hidden:
+        return verdict
+    tested = hidden.intersection(rule.null_tested)
+    if any(name in in_all and facts.get(name) is None for name in tested):
+        return None
+    return UNSURE if tested else verdict
 
 
 def _run(
-    con: duckdb.DuckDBPyConnection, rows: Sequence[Row], rules: Sequence[Rule], vocabulary: Vocabulary, guard: str
-) -> list[Outcome]:
-    needed: set[str] = set()
-    for rule in rules:
-        needed.update(rule.facts)
-    for _, when in vocabulary.features:
-        needed.update(name for name in names_in(when) if name in vocabulary.types)
-    derivations = _needed_derivations(vocabulary, needed)
-    given = sorted(needed | {name for name, _ in derivations})
-
+    con: duckdb.DuckDBPyConnection,
+    rows: Sequence[Row],
+    unknown: Sequence[list[str]],
+    settled: _Settled,
+    vocabulary: Vocabulary,
+    guard: str,
+) -> list[tuple[Any, ...]]:
+    derivations = settled.derivations
     derived_names = {name for name, _ in derivations}
-    unknown = [_unknown_closure(row, derivations) for row in rows]
-    source, parameters = _values(rows, given, derived_names, unknown, vocabulary.types)
+    needed = {fact for rule in settled.rules for fact in rule.facts} | derived_names
+    for _, sql in (*settled.features, *derivations):
+        needed.update(name for name in names_in(sql) if name in vocabulary.types)
+    rows = [Row({**row.facts, **settled.derived}, row.unknown) for row in rows] if settled.derived else rows
+    source, parameters = _values(rows, sorted(needed), derived_names, unknown, vocabulary.types)
     for level in levels(derivations):
         made = []
         for name, sql in level:
@@ -199,25 +319,11 @@ def _run(
                 value = f"CASE WHEN list_contains(_unknown, '{name}') THEN NULL ELSE {value} END"
             made.append(f"coalesce(given_{name}, {guard.format(value)}) AS {name}")
         source = f"SELECT *, {', '.join(made)} FROM ({source})"
-
-    columns = [guard.format(_broken(rule)) for rule in rules]
-    columns += [guard.format(f"coalesce({when}, false)") for _, when in vocabulary.features]
+    columns = [guard.format(_broken(rule)) for rule in settled.rules]
+    columns += [guard.format(f"coalesce({when}, false)") for _, when in settled.features]
     columns += [name for name, _ in derivations]
-    statement = f"WITH job AS MATERIALIZED ({source}) SELECT {', '.join(columns) or 'NULL'} FROM job ORDER BY _row"
-    outcomes = []
-    n_rules, n_features = len(rules), len(vocabulary.features)
-    for values in con.execute(statement, parameters).fetchall():
-        verdicts = values[:n_rules]
-        features = values[n_rules : n_rules + n_features]
-        outcomes.append(
-            Outcome(
-                broken=tuple(rule for rule, verdict in zip(rules, verdicts) if verdict),
-                undecided=tuple(rule for rule, verdict in zip(rules, verdicts) if verdict is None),
-                features=tuple(name for (name, _), asked in zip(vocabulary.features, features) if asked),
-                derived=dict(zip((name for name, _ in derivations), values[n_rules + n_features :])),
-            )
-        )
-    return outcomes
+    statement = f"WITH job AS MATERIALIZED ({source}) SELECT {', '.join(columns)} FROM job ORDER BY _row"
+    return con.execute(statement, parameters).fetchall()
 
 
 def levels(derivations: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
@@ -233,14 +339,6 @@ def levels(derivations: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]
             layers.append([])
         layers[depth[name]].append((name, sql))
     return layers
-
-
-def _needed_derivations(vocabulary: Vocabulary, needed: set[str]) -> list[tuple[str, str]]:
-    """Derivations in order; inputs of a needed one become needed too. Every derivation is kept: reports show them."""
-    for name, sql in reversed(vocabulary.derived):
-        needed.add(name)
-        needed.update(word for word in names_in(sql) if word in vocabulary.types)
-    return list(vocabulary.derived)
 
 
 def _unknown_closure(row: Row, derivations: Iterable[tuple[str, str]]) -> list[str]:

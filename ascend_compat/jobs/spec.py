@@ -92,6 +92,7 @@ class Spec:
     keys: Mapping[str, Key] = field(default_factory=dict)
     strict: Mapping[str, str] = field(default_factory=dict)
     configs: Sequence[Sequence[Mapping[str, Any]]] = ()
+    trees: Mapping[str, Any] = field(default_factory=dict)
     bundle: Spec | None = None
     _places: dict[str, int] = field(default_factory=dict)
     _folded: dict[str, str] = field(default_factory=dict)
@@ -283,7 +284,7 @@ def _key(spec: Spec, raw: Mapping[str, Any]) -> Key:
 
 def load_spec(con: duckdb.DuckDBPyConnection, framework: str) -> Spec | None:
     """The spec of ``framework``, without keys where the matrix only lists it; None for one it does not know."""
-    row = con.execute("SELECT body FROM framework_spec WHERE framework = ?", [framework]).fetchone()
+    row = con.execute("SELECT body, trees FROM framework_spec WHERE framework = ?", [framework]).fetchone()
     if row is None:
         listed = con.execute("SELECT product FROM framework WHERE id = ?", [framework]).fetchone()
         if listed is None or framework == _BUNDLE:
@@ -297,6 +298,7 @@ def load_spec(con: duckdb.DuckDBPyConnection, framework: str) -> Spec | None:
     names = con.execute("SELECT release, aliases FROM release WHERE product = ?", [product]).fetchall()
     aliases = {alias: release for release, listed in names for alias in listed or ()}
     spec = make_spec(body, whole.get("versions") or (), whole.get("facts") or {}, aliases)
+    spec.trees = json.loads(row[1]) if row else {}
     if framework != _BUNDLE:
         spec.bundle = load_spec(con, _BUNDLE)
     return spec

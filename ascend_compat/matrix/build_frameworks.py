@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.matrix.build import Table, in_both, json_text, of_kind
+from ascend_compat.matrix.build_trees import trees
 from ascend_compat.matrix.normal import release_key, squashed
+from ascend_compat.matrix.predicates import names_in, null_tested
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +43,7 @@ def _frameworks(documents: Sequence[Document], products: Mapping[str, Table]) ->
             "body": "VARCHAR",
         },
     )
-    spec = Table("framework_spec", {"framework": "VARCHAR", "body": "VARCHAR"})
+    spec = Table("framework_spec", {"framework": "VARCHAR", "body": "VARCHAR", "trees": "VARCHAR"})
     types = {row["name"]: row["type"] for row in _facts(documents).rows}
     keys = {str(document.body["framework"]): document.body for document in of_kind(documents, "keys")}
     described = {str(document.body["id"]): document.body for document in of_kind(documents, "framework")}
@@ -67,7 +69,10 @@ def _frameworks(documents: Sequence[Document], products: Mapping[str, Table]) ->
             "facts": types,
             "versions": versions,
         }
-        spec.add(framework=framework, body=json_text(whole))
+        body = described.get(framework) or {}
+        said = [entry["sql"] for entry in body.get("derived") or ()]
+        said += [entry["when"] for entry in body.get("features") or ()]
+        spec.add(framework=framework, body=json_text(whole), trees=json_text(trees(said, types)))
     return table, spec
 
 
@@ -122,6 +127,7 @@ def _rules(
             "candidates": "VARCHAR[]",
             "examples": "VARCHAR",
             "path": "VARCHAR",
+            "analysis": "VARCHAR",
         },
     )
     ids = {
@@ -129,6 +135,7 @@ def _rules(
         for row in products["release"].rows
         for name in (row["release"], *row["aliases"])
     }
+    analyses = _analyses(documents)
     for document in of_kind(documents, "rules"):
         for body in document.body.get("rules") or ():
             framework = str(body.get("framework") or document.body.get("framework"))
@@ -160,8 +167,24 @@ def _rules(
                     candidates=list(body.get("candidates") or ()),
                     examples=json_text(body.get("examples")),
                     path=document.path,
+                    analysis=analyses.get((body.get("when"), body.get("requires"))),
                 )
     return table
+
+
+def _analyses(documents: Sequence[Document]) -> dict[tuple[str | None, str], str | None]:
+    """By ``when`` and ``requires``: facts named, facts whose NULL is tested, both sides as trees; as JSON."""
+    bodies = [body for document in of_kind(documents, "rules") for body in document.body.get("rules") or ()]
+    sides = {(body.get("when"), body["requires"]) for body in bodies}
+    declared = {row["name"] for row in _facts(documents).rows}
+    parsed = trees((side for both in sides for side in both if side), declared)
+    found = {}
+    for when, requires in sides:
+        sql = f"{when or ''} {requires}"
+        facts = names_in(sql) & declared
+        said = [sorted(facts), sorted(null_tested(sql) & facts), parsed[when] if when else True, parsed[requires]]
+        found[(when, requires)] = json_text(said)
+    return found
 
 
 def _bases(documents: Sequence[Document]) -> Table:

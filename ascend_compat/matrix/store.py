@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 
 from ascend_compat.errors import DataError
 from ascend_compat.matrix.documents import file_stats
+from ascend_compat.matrix.driver import duckdb
 from ascend_compat.resources import matrix_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import duckdb
-
-_BUILDERS = ("documents.py", "tables.py", "normal.py", "macros.py")
+_BUILDERS = ("documents.py", "tables.py", "normal.py", "macros.py", "predicates.py")
 _LOCKED = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -94,8 +93,6 @@ def content_hash(stats: list[tuple[str, int, int, int, int]] | None = None) -> s
     """Hash of everything the database follows from: the documents, the code that builds it, and DuckDB's version."""
     import hashlib
 
-    import duckdb
-
     stats = stats if stats is not None else _stats()
     root = str(matrix_dir())
     digest = hashlib.blake2b(duckdb.__version__.encode(), digest_size=16)
@@ -151,8 +148,6 @@ def _shared(cache: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _open(path: Path) -> duckdb.DuckDBPyConnection | None:
-    import duckdb
-
     try:
         return duckdb.connect(str(path), read_only=True, config=dict(_LOCKED))
     except duckdb.Error:
@@ -161,8 +156,6 @@ def _open(path: Path) -> duckdb.DuckDBPyConnection | None:
 
 def _is_whole(path: Path, content: str) -> bool:
     """Whether the file is a database of this content with every block readable (DuckDB checks a sum on each)."""
-    import duckdb
-
     if not path.exists():
         return False
     try:
@@ -177,8 +170,6 @@ def _is_whole(path: Path, content: str) -> bool:
 
 
 def _build_file(path: Path, content: str) -> None:
-    import duckdb
-
     from ascend_compat.matrix.build import write_database
     from ascend_compat.matrix.documents import load_documents, without_collector
 
@@ -250,8 +241,6 @@ def _private() -> duckdb.DuckDBPyConnection:
     import shutil
     import tempfile
 
-    import duckdb
-
     content = content_hash()
     try:
         folder = Path(tempfile.mkdtemp(prefix="ascend-compat-"))
@@ -283,8 +272,6 @@ def _seal(path: Path) -> str:
 
 
 def _snapshot(stats: list[tuple[str, int, int, int, int]]) -> str:
-    import duckdb
-
     return f"{duckdb.__version__} {stats!r}"
 
 

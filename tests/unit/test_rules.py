@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate
+from ascend_compat.check.rules import Row, Rule, Vocabulary, Worded, evaluate
 from ascend_compat.check.wayout import Broken, ways_out
 from ascend_compat.matrix.predicates import names_in, null_tested
 
@@ -33,10 +33,8 @@ VOCABULARY = Vocabulary(
 def rule(identifier: str, requires: str, when: str | None = None, ways: list[dict[str, object]] | None = None) -> Rule:
     sql = f"{when or ''} {requires}"
     facts = tuple(sorted(names_in(sql) & TYPES.keys()))
-    return Rule(
-        identifier, "x", "t", "impossible", when, requires, "", "", ways or [], None, None, {}, "reading", facts,
-        tuple(sorted(null_tested(sql) & set(facts))),
-    )  # fmt: skip
+    tested = tuple(sorted(null_tested(sql) & set(facts)))
+    return Rule(identifier, "x", "t", "impossible", when, requires, facts, tested, Worded(ways or []))
 
 
 @pytest.fixture
