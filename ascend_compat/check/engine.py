@@ -90,7 +90,7 @@ class Engine:
 
     def check(self, launches: Sequence[Launch], options: Options) -> list[Report]:
         """One report a launch, in the order given; launches of one framework and version share their statements."""
-        jobs = [self._job(launch, options) for launch in launches]
+        jobs = [self.understand(launch, options) for launch in launches]
         reports: list[Report | None] = [None] * len(jobs)
         groups: dict[tuple[str, str, str | None], list[int]] = {}
         for number, job in enumerate(jobs):
@@ -104,7 +104,8 @@ class Engine:
                 reports[number] = report
         return [report for report in reports if report is not None]
 
-    def _job(self, launch: Launch, options: Options) -> Job | None:
+    def understand(self, launch: Launch, options: Options) -> Job | None:
+        """A launch with its facts, derived ones left out; None for a framework the matrix does not hold."""
         from ascend_compat.jobs.interpret import interpret
 
         spec = self.spec(launch.framework)
