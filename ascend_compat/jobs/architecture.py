@@ -32,26 +32,44 @@ _WORDS = re.compile(r"[^A-Za-z0-9.]+")
 
 
 class Architecture:
-    """Facts of every model the matrix holds, read once a connection."""
+    """Facts of the models that the matrix holds; kept for as long as one connection is asked."""
 
-    _cache: tuple[object, dict[str, dict[str, Any]], dict[str, str | None]] | None = None
+    _cache: tuple[object, Architecture] | None = None
 
     def __init__(self, source: duckdb.DuckDBPyConnection | Mapping[str, dict[str, Any]]) -> None:
-        if isinstance(source, Mapping):
-            self.models: dict[str, dict[str, Any]] = dict(source)
-            self.named: dict[str, str | None] = {}
-            return
-        cached = Architecture._cache
-        if cached is None or cached[0] is not source:
-            cursor = source.execute("SELECT * FROM model")
-            columns = [entry[0] for entry in cursor.description or ()]
-            rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-            cached = Architecture._cache = (source, {str(row["id"]): row for row in rows}, {})
-        _, self.models, self.named = cached
+        self.named: dict[str, str | None] = {}
+        self._one: dict[str, dict[str, Any]] = {}
+        self._source = source
+        self._all: dict[str, dict[str, Any]] | None = dict(source) if isinstance(source, Mapping) else None
+
+    @classmethod
+    def of(cls, con: duckdb.DuckDBPyConnection) -> Architecture:
+        """The one object of a connection."""
+        if cls._cache is None or cls._cache[0] is not con:
+            cls._cache = (con, cls(con))
+        return cls._cache[1]
+
+    @property
+    def models(self) -> dict[str, dict[str, Any]]:
+        """Every model's row, by id."""
+        if self._all is None:
+            self._all = self._rows("SELECT * FROM model")
+        return self._all
+
+    def _rows(self, query: str, *parameters: str) -> dict[str, dict[str, Any]]:
+        assert not isinstance(self._source, Mapping)
+        cursor = self._source.execute(query, list(parameters))
+        columns = [entry[0] for entry in cursor.description or ()]
+        rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        return {str(row["id"]): row for row in rows}
 
     def facts(self, model: str) -> dict[str, Any]:
         """What is known of a model, by fact name; unknown ones left out."""
-        row = self.models.get(model, {})
+        held = self._all if self._all is not None else self._one
+        if model not in held and self._all is None:
+            columns = "* EXCLUDE (body, sources, hf_ids, aliases)"
+            self._one[model] = self._rows(f"SELECT {columns} FROM model WHERE id = ?", model).get(model, {})
+        row = held.get(model, {})
         return {name: value for name, value in row.items() if isinstance(value, int) or (value and name in _TEXT_FACTS)}
 
     def like(self, numbers: Mapping[str, Any], text_only: bool = False) -> list[str]:
@@ -157,7 +175,7 @@ def _fill(job: Job, spec: Spec, architecture: Architecture) -> None:
     model = job.model or ""
     why = Unresolved(f"architecture of {model}", f"{model} 的架构参数")
     stated_here = _architecture_stated(job)
-    settable = {key.fact for key in spec.keys.values()} if stated_here else frozenset()
+    settable = {raw.get("fact") for raw in spec.keys.raw.values()} if stated_here else frozenset()
     for name, value in architecture.facts(model).items():
         if name not in spec.types or name in settable:
             continue

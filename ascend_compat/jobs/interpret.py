@@ -57,7 +57,7 @@ def interpret(
     _add_defaults(job, spec, reader.base)
     reader.add_counts()
     if architecture is None and con is not None:
-        architecture = Architecture(con)
+        architecture = Architecture.of(con)
     name_model(job, spec, names, architecture)
     return job
 
@@ -210,10 +210,9 @@ class _Reader:
     def add_sections(self) -> None:
         """Which sections a file writes at all (keys with ``present``), and which shipped configs the launch starts from."""
         said = [setting.key for setting in self.job.launch.settings]
-        for key in self.spec.keys.values():
-            if key.fact and key.raw.get("present"):
-                there = any(name == key.name or name.startswith(f"{key.name}.") for name in said)
-                self.job.facts[key.fact] = Fact(key.fact, there, "stated" if there else "default", None, key.name)
+        for key, fact in self.spec.sections:
+            there = any(name == key or name.startswith(f"{key}.") for name in said)
+            self.job.facts[fact] = Fact(fact, there, "stated" if there else "default", None, key)
         if self.base.names and "shipped_configs" in self.spec.types:
             self.job.facts["shipped_configs"] = Fact("shipped_configs", sorted(self.base.names), "derived")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -77,7 +78,39 @@ class Default:
     key: str
 
 
-@dataclass(slots=True)
+class Keys(Mapping[str, Key]):
+    """Keys by name, each made when first asked for; ``raw`` are the entries of the key list."""
+
+    def __init__(self, raw: Mapping[str, Mapping[str, Any]], make: Callable[[Mapping[str, Any]], Key]) -> None:
+        self.raw = raw
+        self._make = make
+        self._made: dict[str, Key] = {}
+
+    def __getitem__(self, name: str) -> Key:
+        key = self._made.get(name)
+        if key is None:
+            key = self._made[name] = self._with_fact(name, self._make(self.raw[name]))
+        return key
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def _with_fact(self, name: str, key: Key) -> Key:
+        """An alias or an old name without a fact of its own has that of the key it stands for."""
+        origin = self.raw.get(str(key.raw.get("alias_of") or key.deprecated or ""))
+        if origin is None or key.fact is not None:
+            return key
+        kind = key.raw.get("type", origin.get("type", "text"))
+        return Key(name, origin.get("fact"), kind, key.raw, key.windows, key.defaults)
+
+
+@dataclass
 class Spec:
     """Everything one framework's document and key list say; ``releases`` are oldest first."""
 
@@ -89,23 +122,31 @@ class Spec:
     types: Mapping[str, str]
     newest: str
     aliases: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, Key] = field(default_factory=dict)
+    keys: Keys = field(default_factory=lambda: Keys({}, _no_key))
     strict: Mapping[str, str] = field(default_factory=dict)
     configs: Sequence[Sequence[Mapping[str, Any]]] = ()
     trees: Mapping[str, Any] = field(default_factory=dict)
-    bundle: Spec | None = None
+    load_bundle: Callable[[], Spec | None] = lambda: None
     _places: dict[str, int] = field(default_factory=dict)
     _folded: dict[str, str] = field(default_factory=dict)
     _defaults: dict[tuple[str, Base], dict[str, Default]] = field(default_factory=dict)
     _open: tuple[str, ...] = ()
     closed: tuple[tuple[str, str], ...] = ()
+    sections: tuple[tuple[str, str], ...] = ()
     _keys_of: dict[str, str] = field(default_factory=dict)
     _nearest: dict[str, str | None] = field(default_factory=dict)
+
+    @cached_property
+    def bundle(self) -> Spec | None:
+        """The spec of the bundle's own keys, around a job in the bundle's form."""
+        return self.load_bundle()
 
     def find(self, name: str, loose: bool = False) -> Key | None:
         """The key a user's spelling means; None for one the framework never had. ``loose``: hyphen and underscore are one."""
         key = self.keys.get(name)
         if key is None and (loose or ":" in name or self.framework == "mindspeed-rl"):
+            if not self._folded:
+                self._folded = {fold(known): known for known in reversed(list(self.keys))}
             key = self.keys.get(self._folded.get(fold(name), ""))
         if key is None and self.framework == "mindspeed-rl":
             key = self._in_section(name)
@@ -178,8 +219,11 @@ class Spec:
         if found is None:
             found = self._defaults[version, base] = {}
             at = self.place(version)
-            for key in self.keys.values():
-                if key.fact is None or key.fact in found or key.raw.get("alias_of") or key.deprecated in self.keys:
+            for name, raw in self.keys.raw.items():
+                if not raw.get("fact") or raw["fact"] in found or not ("default" in raw or raw.get("defaults")):
+                    continue
+                key = self.keys[name]
+                if key.fact is None or raw.get("alias_of") or key.deprecated in self.keys:
                     continue
                 if not any(window.holds(at, base) for window in key.windows):
                     continue
@@ -215,9 +259,9 @@ class Spec:
     def key_of(self, fact: str) -> str:
         """The key by which a user sets a fact; the fact's own name where no key does."""
         if not self._keys_of:
-            for key in self.keys.values():
-                if key.fact and not key.raw.get("alias_of") and not key.deprecated:
-                    self._keys_of.setdefault(key.fact, key.name)
+            for name, raw in self.keys.raw.items():
+                if raw.get("fact") and not raw.get("alias_of") and not isinstance(raw.get("deprecated"), str):
+                    self._keys_of.setdefault(raw["fact"], name)
         return self._keys_of.get(fact, fact)
 
     def switch_of(self, fact: str) -> tuple[str, bool]:
@@ -257,20 +301,20 @@ def make_spec(
         configs=body.get("configs") or (),
         _places={release: place for place, release in enumerate(order)},
     )
-    keys: dict[str, Key] = {}
+    keys: dict[str, Mapping[str, Any]] = {}
     for raw in body.get("keys") or ():
-        keys[raw["key"]] = _key(spec, raw)
+        keys[raw["key"]] = raw
         for alias in raw.get("aliases") or ():
-            keys.setdefault(alias, _key(spec, {**raw, "alias_of": raw["key"]}))
-    for name, key in list(keys.items()):
-        origin = keys.get(str(key.raw.get("alias_of") or key.deprecated or ""))
-        if origin is not None and key.fact is None:
-            keys[name] = Key(name, origin.fact, key.raw.get("type", origin.type), key.raw, key.windows, key.defaults)
-    spec.keys = keys
-    spec._folded = {fold(name): name for name in reversed(list(keys))}
-    spec._open = tuple(name for name, key in keys.items() if key.raw.get("open"))
-    spec.closed = tuple((name, key.raw["closed"]) for name, key in keys.items() if key.raw.get("closed"))
+            keys.setdefault(alias, {**raw, "alias_of": raw["key"]})
+    spec.keys = Keys(keys, lambda raw: _key(spec, raw))
+    spec._open = tuple(name for name, raw in keys.items() if raw.get("open"))
+    spec.closed = tuple((name, raw["closed"]) for name, raw in keys.items() if raw.get("closed"))
+    spec.sections = tuple((name, raw["fact"]) for name, raw in keys.items() if raw.get("present") and raw.get("fact"))
     return spec
+
+
+def _no_key(raw: Mapping[str, Any]) -> Key:
+    raise KeyError(raw["key"])
 
 
 def _key(spec: Spec, raw: Mapping[str, Any]) -> Key:
@@ -300,5 +344,5 @@ def load_spec(con: duckdb.DuckDBPyConnection, framework: str) -> Spec | None:
     spec = make_spec(body, whole.get("versions") or (), whole.get("facts") or {}, aliases)
     spec.trees = json.loads(row[1]) if row else {}
     if framework != _BUNDLE:
-        spec.bundle = load_spec(con, _BUNDLE)
+        spec.load_bundle = lambda: load_spec(con, _BUNDLE)
     return spec
