@@ -10,6 +10,7 @@ from ascend_compat.check.finding import Source, Text
 from ascend_compat.check.memory import DEVICE_GIB, floor_gib
 from ascend_compat.check.rules import Row, evaluate
 from ascend_compat.errors import UsageError
+from ascend_compat.jobs.render import fresh_launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +114,8 @@ _TOO_BIG = Text(
 def base_facts(engine: Engine, spec: Spec, request: Request, version: str) -> dict[str, Any]:
     """A job of the template without its layout: defaults of the version, the template, the model's shape."""
     template = template_of(engine, request.framework, request.method)
-    facts: dict[str, Any] = {default.fact: default.value for default in spec.defaults(version).values()}
+    defaults = spec.defaults(version, spec.base(fresh_launch(request.framework)))
+    facts: dict[str, Any] = {default.fact: default.value for default in defaults.values()}
     facts.update(template["facts"])
     model = _model(engine, request.model)
     facts.update({name: value for name, value in model.items() if name in spec.types and value is not None})
@@ -261,7 +263,12 @@ def _layout(
     shipped: Sequence[tuple[Mapping[str, Any], Source]],
 ) -> Layout:
     values = {**outcome.derived, **facts}
-    sizes = {name: values[name] for name in _SIZES if values.get(name) is not None}
+    dense = not shape.get("num_experts")
+    sizes = {
+        name: values[name]
+        for name in _SIZES
+        if values.get(name) is not None and not (dense and name in ("expert_parallel", "expert_tensor_parallel"))
+    }
     source = next(
         (place for wanted, place in shipped if all(values.get(name, 1) == size for name, size in wanted.items())), None
     )
@@ -304,7 +311,7 @@ def _shipped(engine: Engine, request: Request) -> list[tuple[Mapping[str, Any], 
         "SELECT sizes, source FROM layout WHERE framework = ? AND model = ? AND devices = ? AND method = ? AND seq_length = ?",
         [request.framework, request.model, request.devices, request.method, request.seq_length],
     ).fetchall()
-    return [(json.loads(sizes), Source(source)) for sizes, source in rows]
+    return [(json.loads(sizes), Source(source)) for sizes, source in reversed(rows)]
 
 
 def _smallest(engine: Engine, request: Request) -> int | None:
@@ -323,16 +330,46 @@ def job_of(engine: Engine, result: Plan, layout: Layout) -> Rendered:
     spec = engine.spec(request.framework)
     assert spec is not None
     template = template_of(engine, request.framework, request.method)
-    defaults = {default.fact: default.value for default in spec.defaults(result.version).values()}
-    derived = {name for name, _ in spec.derived}
     model = _model(engine, request.model)
     shape = megatron_shape(model) if request.framework == "mindspeed-llm" else {}
-    stated = {
-        name: value
-        for name, value in layout.facts.items()
-        if name in template["facts"]
-        or name in shape
-        or name in _SIZES
-        or (name not in model and name not in derived and value != defaults.get(name))
+    names = {*template["facts"], *template["experts"], *shape, *_STATED[request.framework]}
+    settable = {key.fact for key in spec.keys.values() if key.fact} | {
+        "entry",
+        "zero_stage",
+        "devices_per_node",
+        "nnodes",
     }
+    stated = {name: layout.facts[name] for name in layout.facts if name in names & settable}
+    stated[_MODEL_FACT.get(request.framework, "model")] = _named(engine, request)
     return render(spec, result.version, stated, template["settings"])
+
+
+# Facts of a layout that a job file of the framework states.
+_STATED = {
+    "mindspeed-llm": (
+        *_SIZES,
+        "devices_per_node",
+        "nnodes",
+        "seq_length",
+        "sequence_parallel",
+        "context_parallel_algo",
+        "entry",
+    ),
+    "llamafactory": ("zero_stage", "devices_per_node", "nnodes", "seq_length"),
+    "verl": ("ulysses_sp", "rollout_tensor_parallel", "devices_per_node", "nnodes"),
+    "mindspeed-rl": (
+        *("tensor_parallel", "pipeline_parallel", "rollout_tensor_parallel", "actor_devices"),
+        *("sequence_parallel", "global_batch_size", "micro_batch_size", "seq_length"),
+    ),
+}
+_MODEL_FACT = {"verl": "model_path", "mindspeed-llm": "tokenizer_path"}
+
+
+def _named(engine: Engine, request: Request) -> str:
+    """How a job file of the framework names the model."""
+    if request.framework == "mindspeed-llm":
+        return f"./model_from_hf/{request.model}"
+    if request.framework == "mindspeed-rl":
+        return request.model.replace(".", "").replace("-", "_")
+    row = engine.con.execute("SELECT hf_ids[1] FROM model WHERE id = ?", [request.model]).fetchone()
+    return str(row[0]) if row and row[0] else request.model

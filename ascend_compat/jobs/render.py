@@ -1,6 +1,6 @@
 """Facts -> a framework's own job file: the way back from what a reader understands.
 
-What is written reads back to the same facts; a fact that equals the framework's default is left out.
+What is written reads back to the same facts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import UsageError
+from ascend_compat.jobs.model import Launch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,8 +63,14 @@ def render(
     raise UsageError(f"no job file form is known for {spec.framework}")
 
 
+def fresh_launch(framework: str) -> Launch:
+    """A launch of the framework's usual entry without settings."""
+    entry = "verl.trainer.main_ppo" if framework == "verl" else ""
+    return Launch("", 1, "", framework, framework, entry)
+
+
 def settings_of(spec: Spec, version: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The framework's own keys and values that state ``facts``; defaults are left out."""
+    """The framework's own keys and values that state ``facts``."""
     settings: dict[str, Any] = {}
     missing = []
     for name, value in facts.items():
@@ -73,9 +80,8 @@ def settings_of(spec: Spec, version: str, facts: Mapping[str, Any]) -> dict[str,
         if key is None:
             missing.append(name)
             continue
-        given, default = spec.default(key, version)
         written = _written(key, value)
-        if not (given and _same(default, written)) and written is not _ABSENT:
+        if written is not _ABSENT:
             settings[key.name] = written
     if missing:
         raise UsageError(f"{spec.framework} {version} has no key for: {', '.join(sorted(missing))}")
@@ -86,10 +92,11 @@ _ABSENT = object()
 
 
 def _key(spec: Spec, version: str, fact: str) -> Key | None:
+    base = spec.base(fresh_launch(spec.framework))
     keys = [
         key
         for key in spec.keys.values()
-        if key.fact == fact and not key.raw.get("alias_of") and not key.deprecated and spec.holds(key, version)
+        if key.fact == fact and not key.raw.get("alias_of") and not key.deprecated and spec.holds(key, version, base)
     ]
     own = [key for key in keys if not key.name.startswith(_LAUNCHER)]
     found = own or keys
@@ -105,10 +112,6 @@ def _written(key: Key, value: Any) -> Any:
         wanted = not value if key.raw.get("no") else value
         return True if wanted else _ABSENT
     return value
-
-
-def _same(default: Any, written: Any) -> bool:
-    return default == written and isinstance(default, bool) == isinstance(written, bool)
 
 
 def _megatron(settings: Mapping[str, Any], launch: Mapping[str, Any], entry: str) -> Rendered:
@@ -138,7 +141,8 @@ def _words(value: Any) -> list[str]:
     if value is True:
         return []
     if isinstance(value, list):
-        return [str(item) for item in value]
+        numbers = all(isinstance(item, int) for item in value)
+        return [",".join(map(str, value))] if numbers else [str(item) for item in value]
     return [_scalar(value)]
 
 
