@@ -27,7 +27,7 @@ _NUMBERS = {
     "vocab_size": ("vocab_size",),
 }
 _NEEDED = ("num_layers", "hidden_size", "num_attention_heads")
-_TEXT_FACTS = ("model_type", "modality")
+_TEXT_FACTS = ("model_type", "modality", "architectures")
 _WORDS = re.compile(r"[^A-Za-z0-9.]+")
 
 

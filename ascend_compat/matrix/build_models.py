@@ -43,6 +43,8 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "vision_num_attention_heads": ("vision", ("num_attention_heads",)),
     "vision_intermediate_size": ("vision", ("intermediate_size",)),
 }
+# facts of a variant that make it another model than the entry it stands in
+_SHAPE = frozenset(name for part, names in FACTS.values() if part == "arch" for name in names)
 _TEXTS = ("id", "name_en", "name_zh", "family", "series_en", "series_zh", "model_type", "modality", "type")
 
 
@@ -63,6 +65,7 @@ def tables(documents: Sequence[Document]) -> list[Table]:
             "dtype": "VARCHAR",
             "license": "VARCHAR",
             "confidence": "VARCHAR",
+            "architectures": "VARCHAR[]",
             "hf_ids": "VARCHAR[]",
             "aliases": "VARCHAR[]",
             "sources": "VARCHAR",
@@ -113,6 +116,7 @@ def _model(body: dict[str, Any], document: Document) -> dict[str, Any]:
         "dtype": body.get("dtype"),
         "license": body.get("license"),
         "confidence": body.get("confidence"),
+        "architectures": list(body.get("architectures") or ()) or None,
         "hf_ids": list(body.get("hf_ids") or ()),
         "aliases": list(body.get("aliases") or ()),
         "sources": json_text(body.get("sources") or []),
@@ -126,7 +130,8 @@ def _names(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
     names = body.get("names") or {}
     for written in dict.fromkeys(filter(None, (names.get("en"), names.get("zh")))):
         yield "name", str(written)
-    for written in body.get("hf_ids") or ():
+    variants = [variant["hf_id"] for variant in body.get("variants") or () if not set(variant) & _SHAPE]
+    for written in (*(body.get("hf_ids") or ()), *variants):
         yield "hugging-face", str(written)
         yield "hugging-face", str(written).rsplit("/", 1)[-1]
     for written in body.get("aliases") or ():

@@ -96,7 +96,7 @@ def test_numbers_json_cannot_hold_become_text():
 @pytest.mark.parametrize(
     ("what", "least"),
     [
-        ("models", 65),
+        ("models", 103),
         ("frameworks", 5),
         ("features", 40),
         ("products", 5),

@@ -126,7 +126,7 @@ def test_the_copy_is_sound(copy: Path) -> None:
         (AF + "product.yaml", "verl: {table: full", "verl: {table: absent", "AC0031 verl of 6.5.906 is absent here"),
         ("models/qwen2.yaml", "aliases: [", "aliases: [Qwen2.5-7B, ", "AC0012 'Qwen2.5-7B' is claimed by"),
         ("models/qwen2.yaml", "id: qwen2-1.5b", "id: qwen2-0.5b", "AC0011 Model qwen2-0.5b is declared twice."),
-        ("models/deepseek-r1-distill.yaml", "variant_of: qwen2.5-7b", "variant_of: qwen-7b", "AC0010 Model qwen-7b"),
+        ("models/deepseek-r1-distill.yaml", "variant_of: qwen2.5-7b", "variant_of: qwen-8b", "AC0010 Model qwen-8b"),
         ("frameworks/facts/common.yaml", "type: integer", "type: int", "AC0003 type: 'int' is not one of"),
         ("codes/data.yaml", "code: AC0002", "code: AC0001", "AC0011 AC0001 is declared twice."),
         ("codes/data.yaml", "kind: codes", "kind: cods", "AC0004 No schema of kind cods."),

@@ -88,7 +88,7 @@ def test_r1_is_the_large_one_and_its_distilled_models_are_not(con, names, writte
         "Qwen2-57B",
         "Qwen2.5-7.5B",
         "Qwen3.1-7B",
-        "Qwen2.5-Math-7B",
+        "Qwen2.5-Maths-7B",
         "DeepSeek-R1-Distill-Qwen-9B",
         "DeepSeek-R1-Distill",
         "/models/DeepSeek-R1/Distill-Qwen-9B",
@@ -112,6 +112,11 @@ def test_suggestions_are_near(names):
     assert names.suggest_frameworks("llamafactori") == ["llamafactory"]
     assert names.suggest_releases("ascendfactory", "6.5.96")[0] == "6.5.906"
     assert names.suggest_products("ascendfactry") == ["ascendfactory"]
+
+
+def test_a_variant_is_its_entry(names):
+    assert names.model("Qwen/Qwen2.5-Math-7B").id == "qwen2.5-7b"
+    assert names.model("/data/QwQ-32B").id == "qwen2.5-32b"
 
 
 def test_every_name_of_every_model_finds_it(con, names):
