@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs clean
+.PHONY: help setup demo test mutants check bench docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: $(STAMP) ## build the database and check real job files
 
 test: $(STAMP) ## run all tests
 	$(BIN)/python -m pytest -n auto
+
+mutants: $(STAMP) ## change every rule and cell of a copy of the matrix, and see that each change is told
+	MUTANTS=all $(BIN)/python -m pytest tests/data/test_regress.py -s -k "caught or few"
 
 check: $(STAMP) ## format, lint, types, data lint, generated files
 	$(BIN)/ruff format --check .

@@ -14,6 +14,7 @@ from ascend_compat.errors import CompatError, UsageError
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "check": ("ascend_compat.cli.check", "check", "Check job files, or names, against the matrix."),
     "diff": ("ascend_compat.cli.query", "diff", "What changed between two releases."),
+    "docs": ("ascend_compat.cli.docs", "docs", "Make the support documentation."),
     "doctor": ("ascend_compat.cli.stack", "doctor", "What is wrong with this host."),
     "conflicts": ("ascend_compat.cli.query", "conflicts", "Cells where two sources differ."),
     "explain": ("ascend_compat.cli.explain", "explain", "The page of a finding's code, offline."),
@@ -23,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "lock": ("ascend_compat.cli.lock", "lock", "Write down today's verdicts of job files."),
     "matrix": ("ascend_compat.cli.matrix", "matrix", "Build, lint and import the matrix."),
     "plan": ("ascend_compat.cli.plan", "plan", "Legal layouts of a model on a number of devices."),
+    "regress": ("ascend_compat.cli.regress", "regress", "What the matrix answers differently from a base."),
     "rules": ("ascend_compat.cli.rules", "rules", "List, show and test the rules."),
     "show": ("ascend_compat.cli.query", "show", "Everything known of a model, framework, feature or release."),
     "sql": ("ascend_compat.cli.query", "sql", "Read-only SQL over the matrix."),
