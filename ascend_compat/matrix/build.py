@@ -35,7 +35,14 @@ class Table:
 
 def tables_of(documents: Sequence[Document]) -> list[Table]:
     """Every table of the database, filled."""
-    from ascend_compat.matrix import build_claims, build_frameworks, build_models, build_plans, build_products
+    from ascend_compat.matrix import (
+        build_claims,
+        build_frameworks,
+        build_models,
+        build_pages,
+        build_plans,
+        build_products,
+    )
 
     products = build_products.tables(documents)
     ordinals = {(row["product"], row["release"]): row["ordinal"] for row in products["release"].rows}
@@ -44,6 +51,7 @@ def tables_of(documents: Sequence[Document]) -> list[Table]:
         *build_claims.tables(documents, ordinals),
         *build_models.tables(documents),
         *build_frameworks.tables(documents, products, ordinals),
+        *build_pages.tables(documents),
         *build_plans.tables(documents),
         *_stacks(documents),
         _evidence(documents),

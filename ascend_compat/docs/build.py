@@ -1,0 +1,58 @@
+"""Builds the documentation: pages as data first, then the form asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ascend_compat.docs.layouts import Layouts
+from ascend_compat.docs.rungs import Rungs
+from ascend_compat.docs.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from ascend_compat.docs.page import Page
+
+LANGUAGES = ("en", "zh")
+
+
+def pages(con: duckdb.DuckDBPyConnection, language: str, layouts: Layouts) -> list[Page]:
+    """Every page in one language, in reading order."""
+    from ascend_compat.docs.pages import matrix, models
+
+    source = Source(con, language)
+    rungs = Rungs(source)
+    return [
+        *matrix.pages(source, rungs),
+        *models.pages(source, rungs, layouts),
+    ]
+
+
+def build(con: duckdb.DuckDBPyConnection, out: Path, languages: Sequence[str], form: str) -> int:
+    """Write the documentation below ``out`` and return how many pages there are. ``form`` is ``html`` or ``markdown``."""
+    from ascend_compat.docs import markdown
+
+    layouts = Layouts(con)
+    count = 0
+    for language in languages:
+        made = pages(con, language, layouts)
+        for page in made:
+            write(out / language / f"{page.id}.md", markdown.render(page))
+            write(out / language / f"{page.id}.json", twin(page, language))
+        count += len(made)
+    return count
+
+
+def twin(page: Page, language: str) -> str:
+    """A page's JSON twin as text."""
+    return json.dumps(page.twin(language), ensure_ascii=False, indent=1) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, its folder first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
