@@ -15,13 +15,13 @@ _WORDS = {
         "why": "Why", "fix": "What to do", "when": "Applies when", "requires": "Must hold", "source": "Source",
         "window": "Framework versions", "all": "all", "rests": "Rests on", "proof": "the framework's own code was run with it",
         "reading": "reading the source; not run", "pass": "Passes", "fail": "Breaks", "candidates": "Taken from",
-        "impossible": "impossible", "warning": "warning", "always": "always",
+        "impossible": "impossible", "warning": "warning", "always": "always", "seen": "Seen", "accepted": "accepted", "refused": "refused",
     },
     "zh": {
         "why": "原因", "fix": "处理办法", "when": "适用条件", "requires": "必须满足", "source": "来源",
         "window": "框架版本", "all": "全部", "rests": "依据", "proof": "已用框架自身代码运行验证",
         "reading": "仅阅读源码，未运行", "pass": "通过示例", "fail": "违反示例", "candidates": "取自",
-        "impossible": "不可能", "warning": "警告", "always": "总是",
+        "impossible": "不可能", "warning": "警告", "always": "总是", "seen": "实测", "accepted": "接受", "refused": "拒绝",
     },
 }  # fmt: skip
 
@@ -40,7 +40,21 @@ def page(con: duckdb.DuckDBPyConnection, code: str, language: str) -> str | None
         "examples, candidates FROM rule WHERE upper(id) = upper(?)",
         [code],
     ).fetchone()
-    return None if rule is None else _rule(rule, words)
+    return None if rule is None else "\n".join([_rule(rule, words), *_proofs(con, rule[0], words)])
+
+
+def _proofs(con: duckdb.DuckDBPyConnection, rule: str, words: dict[str, str]) -> list[str]:
+    rows = con.execute(
+        "SELECT repo, commit, version, date, accepted, refused, said, place FROM proof WHERE rule = ? ORDER BY date, commit",
+        [rule],
+    ).fetchall()
+    lines = []
+    for repo, commit, version, date, accepted, refused, said, at in rows:
+        lines.append(f"{words['seen']} {date}, {repo}@{commit[:12]}" + (f" ({version})" if version else ""))
+        lines.append(f"  {words['accepted']}: {accepted}")
+        lines.append(f"  {words['refused']}: {refused}")
+        lines.append(f"    {said}" + (f" [{at}]" if at else ""))
+    return lines
 
 
 def _rule(rule: tuple[Any, ...], words: dict[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.matrix.build import Table, in_both, json_text, of_kind
+from ascend_compat.matrix.build_proofs import proof_table
 from ascend_compat.matrix.build_trees import trees
 from ascend_compat.matrix.normal import release_key, squashed
 from ascend_compat.matrix.predicates import names_in, null_tested
@@ -28,6 +29,7 @@ def tables(documents: Sequence[Document], products: Mapping[str, Table], ordinal
         feature,
         _facts(documents),
         _rules(documents, home, products, ordinals),
+        proof_table(documents),
         _bases(documents),
         _codes(documents),
         _names(products, framework, feature),
@@ -136,6 +138,7 @@ def _rules(
         for name in (row["release"], *row["aliases"])
     }
     analyses = _analyses(documents)
+    proved = {row["rule"] for row in proof_table(documents).rows}
     for document in of_kind(documents, "rules"):
         for body in document.body.get("rules") or ():
             framework = str(body.get("framework") or document.body.get("framework"))
@@ -163,7 +166,7 @@ def _rules(
                     until_ordinal=ordinals.get((product, ids.get((product, release_key(until)), ""))),
                     source=json_text(sources[0] if isinstance(sources, list) else sources),
                     sources=json_text(sources if isinstance(sources, list) else [sources] if sources else []),
-                    rests_on=body.get("rests_on"),
+                    rests_on="proof" if body["id"] in proved else "reading",
                     candidates=list(body.get("candidates") or ()),
                     examples=json_text(body.get("examples")),
                     path=document.path,
