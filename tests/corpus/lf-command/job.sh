@@ -1,0 +1,1 @@
+NNODES=2 NPROC_PER_NODE=8 FORCE_TORCHRUN=1 llamafactory-cli train --model_name_or_path Qwen/Qwen3-8B --stage sft --do_train true --finetuning_type lora --lora_target all --dataset own --template qwen3 --cutoff_len 4096 --output_dir out --bf16 true

@@ -1,0 +1,36 @@
+#!/bin/bash
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py \
+    --use-mcore-models \
+    --group-query-attention \
+    --bf16 \
+    --use-flash-attn \
+    --swiglu \
+    --disable-bias-linear \
+    --untie-embeddings-and-output-weights \
+    --moe-grouped-gemm \
+    --tensor-model-parallel-size 2 \
+    --pipeline-model-parallel-size 2 \
+    --num-layers 32 \
+    --hidden-size 4096 \
+    --ffn-hidden-size 12288 \
+    --num-attention-heads 32 \
+    --num-query-groups 8 \
+    --seq-length 4096 \
+    --max-position-embeddings 32768 \
+    --micro-batch-size 1 \
+    --global-batch-size 64 \
+    --train-iters 10 \
+    --lr 1e-5 \
+    --tokenizer-type PretrainedFromHF \
+    --tokenizer-name-or-path ./tok \
+    --data-path ./data \
+    --save ./out \
+    --save-interval 100 \
+    --num-experts 64 \
+    --moe-router-topk 4 \
+    --moe-ffn-hidden-size 1024 \
+    --moe-token-dispatcher-type alltoall \
+    --expert-model-parallel-size 2 \
+    --expert-tensor-parallel-size 1 \
+    --moe-router-dtype fp32
