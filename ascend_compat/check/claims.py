@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ascend_compat.check.finding import Finding, Source, Text, WayOut
 from ascend_compat.check.labels import Labels
@@ -51,8 +51,7 @@ class Answer:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(NamedTuple):
     feature: str
     status: str
     condition: str | None
@@ -63,6 +62,15 @@ class _Claim:
     heading_zh: str | None
 
 
+class _Table(NamedTuple):
+    product: str
+    framework: str
+    release: str
+    completeness: str
+    version: str | None
+    assumed: str | None
+
+
 class Claims:
     """Asks the claim tables; one object serves any number of jobs."""
 
@@ -70,43 +78,54 @@ class Claims:
         self._con = con
         self._catalogue = catalogue
         self.labels = Labels(con)
-        self._releases: dict[tuple[str, str], tuple[str | None, tuple[str, ...]]] = {}
+        self._tables: list[_Table] | None = None
+
+    def _stated(self) -> list[_Table]:
+        """What every release has of a table for each framework, newest release first."""
+        if self._tables is None:
+            rows = self._con.execute(
+                "SELECT product, framework, release, completeness, version, assumed FROM release_framework ORDER BY ordinal DESC"
+            ).fetchall()
+            self._tables = [_Table(*row) for row in rows]
+        return self._tables
+
+    def _with_table(self, product: str, framework: str) -> list[_Table]:
+        known = ("full", "partial")
+        return [
+            table
+            for table in self._stated()
+            if table.product == product and table.framework == framework and table.completeness in known
+        ]
 
     def own_release(self, product: str, framework: str, version: str) -> str | None:
         """The release of a framework's own product that is ``version``, where it has a table."""
-        row = self._con.execute(
-            "SELECT release FROM release_framework WHERE product = ? AND framework = ? AND release = ? "
-            "AND completeness IN ('full', 'partial')",
-            [product, framework, version],
-        ).fetchone()
-        return row[0] if row else None
+        tables = self._with_table(product, framework)
+        return next((table.release for table in tables if table.release == version), None)
 
     def release_for(self, product: str, framework: str) -> tuple[str | None, tuple[str, ...]]:
         """The newest release whose table states the framework completely (else in part), and the newer ones known in part."""
-        key = (product, framework)
-        if key not in self._releases:
-            rows = self._con.execute(
-                "SELECT rf.release, rf.completeness FROM release_framework rf JOIN release r USING (product, release) "
-                "WHERE rf.product = ? AND rf.framework = ? AND rf.completeness IN ('full', 'partial') ORDER BY r.ordinal DESC",
-                list(key),
-            ).fetchall()
-            full = next((release for release, completeness in rows if completeness == "full"), None)
-            chosen = full or (rows[0][0] if rows else None)
-            newer = []
-            for release, _ in rows:
-                if release == chosen:
-                    break
-                newer.append(release)
-            self._releases[key] = (chosen, tuple(newer))
-        return self._releases[key]
+        tables = self._with_table(product, framework)
+        if not tables:
+            return None, ()
+        at = next((at for at, table in enumerate(tables) if table.completeness == "full"), 0)
+        return tables[at].release, tuple(table.release for table in tables[:at])
+
+    def framework_version(self, product: str, release: str | None, framework: str) -> tuple[str | None, str | None]:
+        """The version of a framework that a release packs, as its page says and else as is assumed."""
+        asked = (product, release, framework)
+        found = (table for table in self._stated() if (table.product, table.release, table.framework) == asked)
+        table = next(found, None)
+        if table is None:
+            return None, None
+        return (None if table.version == "unknown" else table.version), table.assumed
 
     def framework_missing(self, product: str, release: str, framework: str) -> bool:
         """Whether the release lists its frameworks and this one is not among them."""
-        rows = self._con.execute(
-            "SELECT framework, completeness FROM release_framework WHERE product = ? AND release = ?",
-            [product, release],
-        ).fetchall()
-        listed = {name for name, completeness in rows if completeness != "absent"}
+        listed = {
+            table.framework
+            for table in self._stated()
+            if (table.product, table.release) == (product, release) and table.completeness != "absent"
+        }
         return bool(listed) and framework not in listed
 
     def answer(self, product: str, release: str | None, question: Question) -> Answer:
@@ -129,6 +148,8 @@ class Claims:
         findings: list[Finding] = []
         verdict: Verdict = "supported" if claims or not question.features else "unverified"
         seen_columns: set[tuple[str, str]] = set()
+        silent = [name for name in question.features if name not in claims or claims[name].status == "unknown"]
+        last = self._last_stated(product, question, silent)
         for feature in question.features:
             claim = claims.get(feature)
             status = claim.status if claim else "unknown"
@@ -146,18 +167,20 @@ class Claims:
             elif status == "unknown":
                 if verdict == "supported":
                     verdict = "unverified"
-                findings.append(self._unknown(product, release, question, feature))
+                findings.append(self._unknown(product, release, question, feature, last.get(feature)))
         findings.extend(self._notes(product, newer, question, "AC1008"))
         return Answer(release, tuple(findings), verdict)
 
     def _as_listed(self, product: str, release: str, question: Question) -> Question:
         """The question about the model whose tensors a variant shares, where the release lists only that one."""
-        row = self._con.execute(
-            "SELECT variant_of FROM model WHERE id = ? AND variant_of IS NOT NULL AND NOT EXISTS "
-            "(SELECT 1 FROM cell WHERE cell.product = ? AND cell.release = ? AND cell.model = ?)",
-            [question.model, product, release, question.model],
-        ).fetchone()
-        return replace(question, model=row[0]) if row else question
+        shared = self.labels.variant_of(question.model)
+        if shared is None:
+            return question
+        listed = self._con.execute(
+            "SELECT 1 FROM cell WHERE product = ? AND release = ? AND model = ? LIMIT 1",
+            [product, release, question.model],
+        ).fetchall()
+        return question if listed else replace(question, model=shared)
 
     def notes(self, product: str, question: Question) -> tuple[Finding, ...]:
         """What another product's default release says, as notes."""
@@ -202,10 +225,8 @@ class Claims:
             return {}
         marks = ", ".join("?" for _ in question.features)
         rows = self._con.execute(
-            'SELECT cl.feature, cl.status, cl.condition, cl.condition_zh, cl.source, cl."column", ce.heading_en, ce.heading_zh '
-            "FROM claim cl LEFT JOIN cell ce ON ce.product = cl.product AND ce.release = cl.release AND ce.model = cl.model "
-            'AND ce.framework = cl.framework AND ce."column" = cl."column" '
-            f"WHERE cl.product = ? AND cl.release = ? AND cl.framework = ? AND cl.model = ? AND cl.feature IN ({marks})",
+            'SELECT feature, status, condition, condition_zh, source, "column", heading_en, heading_zh FROM claim '
+            f"WHERE product = ? AND release = ? AND framework = ? AND model = ? AND feature IN ({marks})",
             [product, release, question.framework, question.model, *question.features],
         ).fetchall()
         return {row[0]: _Claim(*row) for row in rows}
@@ -249,15 +270,27 @@ class Claims:
             _DENIED[claim.status], product, release, question, claim, verdict="unsupported", ways_out=ways
         )
 
-    def _unknown(self, product: str, release: str, question: Question, feature: str) -> Finding:
+    def _last_stated(
+        self, product: str, question: Question, features: Sequence[str]
+    ) -> dict[str, tuple[str, str, str | None]]:
+        """By feature, the release that last stated it, what it stated, and that release's date."""
+        if not features:
+            return {}
+        marks = ", ".join("?" for _ in features)
+        rows = self._con.execute(
+            "SELECT cl.feature, cl.release, cl.status, r.date FROM claim cl JOIN release r USING (product, release) "
+            f"WHERE cl.product = ? AND cl.framework = ? AND cl.model = ? AND cl.feature IN ({marks}) "
+            "AND cl.status <> 'unknown' ORDER BY r.ordinal",
+            [product, question.framework, question.model, *features],
+        ).fetchall()
+        return {feature: (release, status, date) for feature, release, status, date in rows}
+
+    def _unknown(
+        self, product: str, release: str, question: Question, feature: str, last: tuple[str, str, str | None] | None
+    ) -> Finding:
         words = self.labels.words(
             product=product, release=release, framework=question.framework, model=question.model, feature=feature
         )
-        last = self._con.execute(
-            "SELECT cl.release, cl.status, r.date FROM claim cl JOIN release r USING (product, release) WHERE cl.product = ? "
-            "AND cl.framework = ? AND cl.model = ? AND cl.feature = ? AND cl.status <> 'unknown' ORDER BY r.ordinal DESC LIMIT 1",
-            [product, question.framework, question.model, feature],
-        ).fetchone()
         reason = None
         if last:
             reason = Text(

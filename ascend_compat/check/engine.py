@@ -10,7 +10,7 @@ from ascend_compat.check.claims import BUNDLE, Claims, Question, address
 from ascend_compat.check.finding import VERDICTS, Finding, Report, Source, Text, WayOut
 from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules
 from ascend_compat.check.wayout import Broken, ways_out
-from ascend_compat.jobs.model import Fact
+from ascend_compat.jobs.model import Fact, Span
 from ascend_compat.matrix.predicates import names_in
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from ascend_compat.check.finding import Severity, Verdict
-    from ascend_compat.jobs.model import Job, Launch, Problem, Span
+    from ascend_compat.jobs.model import Job, Launch, Problem
     from ascend_compat.jobs.spec import Spec
 
 _ORIGIN = {
@@ -123,14 +123,11 @@ class Engine:
             return installed, "stack"
         if self.product_of(launch, options) == BUNDLE:
             release = options.release or self.claims.release_for(BUNDLE, launch.framework)[0]
-            row = self.con.execute(
-                "SELECT version, assumed FROM release_framework WHERE product = ? AND release = ? AND framework = ?",
-                [BUNDLE, release, launch.framework],
-            ).fetchone()
-            if row and row[0] and row[0] != "unknown":
-                return row[0], "release"
-            if row and row[1]:
-                return row[1], "assumed"
+            version, assumed = self.claims.framework_version(BUNDLE, release, launch.framework)
+            if version:
+                return version, "release"
+            if assumed:
+                return assumed, "assumed"
         return spec.newest, "default"
 
     def product_of(self, launch: Launch, options: Options) -> str:
@@ -268,6 +265,8 @@ class Engine:
         values = {**row.facts, **{name: value for name, value in derived.items() if row.facts.get(name) is None}}
         facts = job.facts if job else {}
         span, key = self._place(rule, facts)
+        if span is None and job is not None:
+            span = _unknown_key_at(rule, job) or Span(job.launch.file, job.launch.line)
         severity: Severity = "error" if rule.severity == "impossible" else "warning"
         reason = Text(
             ", ".join(_because(name, values.get(name), facts.get(name), 0) for name in rule.facts),
@@ -297,6 +296,16 @@ class Engine:
                 if fact is not None and fact.span is not None and fact.origin in origins:
                     return fact.span, fact.key
         return None, None
+
+
+def _unknown_key_at(rule: Rule, job: Job) -> Span | None:
+    """The first key the framework does not know, for a rule that counts such keys."""
+    if not any(name.startswith("unknown") for name in rule.facts):
+        return None
+    return next((problem.span for problem in job.problems if problem.code in _UNKNOWN_KEY_CODES), None)
+
+
+_UNKNOWN_KEY_CODES = ("AC2020", "AC2021", "AC2022", "AC2039")
 
 
 def row_of(job: Job, stack: Mapping[str, Any] | None) -> Row:

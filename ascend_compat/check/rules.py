@@ -144,31 +144,20 @@ def load_rules(
     import json
 
     marks = ", ".join("?" for _ in frameworks)
-    rows = con.execute(
-        "SELECT id, framework, topic, severity, when_sql, requires_sql, since, until, since_ordinal, until_ordinal, analysis "
-        f"FROM rule WHERE framework IN ({marks}) ORDER BY id",
-        list(frameworks),
+    sets = con.execute(
+        f"SELECT framework, body FROM rule_set WHERE framework IN ({marks})", list(frameworks)
     ).fetchall()
     rules: dict[str, Rule] = {}
-    for name, framework, topic, severity, when, requires, since, until, first, last, analysis in rows:
-        if name in rules or (
-            ordinals is not None and not _in_window(ordinals.get(framework), since, until, first, last)
-        ):
-            continue
-        facts, null_tested, *trees = json.loads(analysis)
-        rules[name] = Rule(
-            name,
-            framework,
-            topic,
-            severity,
-            when,
-            requires,
-            tuple(fact for fact in facts if fact in types),
-            tuple(null_tested),
-            Words(con, name, framework),
-            (trees[0], trees[1]),
-        )
-    return list(rules.values())
+    for framework, body in sets:
+        at = ordinals.get(framework) if ordinals is not None else None
+        for name, topic, severity, when, requires, since, until, first, last, facts, tested, *trees in json.loads(body):
+            if name in rules or (ordinals is not None and not _in_window(at, since, until, first, last)):
+                continue
+            held = tuple(fact for fact in facts if fact in types)
+            sides = (trees[0], trees[1])
+            words = Words(con, name, framework)
+            rules[name] = Rule(name, framework, topic, severity, when, requires, held, tuple(tested), words, sides)
+    return list(rules.values()) if len(sets) < 2 else sorted(rules.values(), key=lambda rule: rule.id)
 
 
 def _in_window(at: float | None, since: str | None, until: str | None, first: float | None, last: float | None) -> bool:

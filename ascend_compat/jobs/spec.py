@@ -328,21 +328,19 @@ def _key(spec: Spec, raw: Mapping[str, Any]) -> Key:
 
 def load_spec(con: duckdb.DuckDBPyConnection, framework: str) -> Spec | None:
     """The spec of ``framework``, without keys where the matrix only lists it; None for one it does not know."""
-    row = con.execute("SELECT body, trees FROM framework_spec WHERE framework = ?", [framework]).fetchone()
+    row = con.execute("SELECT compact FROM framework_spec WHERE framework = ?", [framework]).fetchone()
     if row is None:
         listed = con.execute("SELECT product FROM framework WHERE id = ?", [framework]).fetchone()
         if listed is None or framework == _BUNDLE:
             return None
-        whole: dict[str, Any] = {"facts": dict(con.execute("SELECT name, type FROM fact").fetchall())}
+        body: dict[str, Any] = {"id": framework, "product": listed[0]}
+        body["facts"] = dict(con.execute("SELECT name, type FROM fact").fetchall())
+        names = con.execute("SELECT release, aliases FROM release WHERE product = ?", [listed[0]]).fetchall()
+        body["aliases"] = {alias: release for release, listed_ in names for alias in listed_ or ()}
     else:
-        whole = json.loads(row[0])
-    keys, document = whole.get("keys") or {}, whole.get("framework") or {}
-    body = {**document, "id": framework, **{name: keys.get(name) for name in ("keys", "strict", "configs")}}
-    product = document.get("product") or framework
-    names = con.execute("SELECT release, aliases FROM release WHERE product = ?", [product]).fetchall()
-    aliases = {alias: release for release, listed in names for alias in listed or ()}
-    spec = make_spec(body, whole.get("versions") or (), whole.get("facts") or {}, aliases)
-    spec.trees = json.loads(row[1]) if row else {}
+        body = json.loads(row[0])
+    spec = make_spec(body, body.get("versions") or (), body["facts"], body["aliases"])
+    spec.trees = body.get("trees") or {}
     if framework != _BUNDLE:
         spec.load_bundle = lambda: load_spec(con, _BUNDLE)
     return spec

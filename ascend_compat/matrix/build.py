@@ -46,11 +46,12 @@ def tables_of(documents: Sequence[Document]) -> list[Table]:
 
     products = build_products.tables(documents)
     ordinals = {(row["product"], row["release"]): row["ordinal"] for row in products["release"].rows}
+    models = build_models.tables(documents)
     return [
         *products.values(),
         *build_claims.tables(documents, ordinals),
-        *build_models.tables(documents),
-        *build_frameworks.tables(documents, products, ordinals),
+        *models,
+        *build_frameworks.tables(documents, products, ordinals, models[0]),
         *build_pages.tables(documents),
         *build_plans.tables(documents),
         *_stacks(documents),

@@ -24,7 +24,10 @@ _CELL = {
     "row_ordinal": "INTEGER",
     "column_ordinal": "INTEGER",
 }
-_CLAIM = ("product", "release", "model", "framework", "feature", "status", *_CONDITION, "source", "column")
+_CLAIM = (
+    *("product", "release", "model", "framework", "feature", "status", *_CONDITION, "source", "column"),
+    *("heading_en", "heading_zh"),
+)
 _COLUMN = {
     **dict.fromkeys(("product", "release", "framework", "column", "group_en", "group_zh"), "VARCHAR"),
     **dict.fromkeys(("heading_en", "heading_zh", "form"), "VARCHAR"),

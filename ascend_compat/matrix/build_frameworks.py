@@ -11,28 +11,34 @@ from ascend_compat.matrix.normal import release_key, squashed
 from ascend_compat.matrix.predicates import names_in, null_tested
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ascend_compat.matrix.documents import Document
 
 Ordinals = dict[tuple[str, str], int]
 
 
-def tables(documents: Sequence[Document], products: Mapping[str, Table], ordinals: Ordinals) -> list[Table]:
-    """``framework``, ``framework_spec``, ``feature``, ``fact``, ``rule``, ``rule_base``, ``code`` and ``name``."""
+def tables(
+    documents: Sequence[Document], products: Mapping[str, Table], ordinals: Ordinals, models: Table
+) -> list[Table]:
+    """``framework``, ``framework_spec``, ``feature``, ``fact``, the rules' tables, ``code``, ``name`` and ``label``."""
     framework, spec = _frameworks(documents, products)
     home = {row["id"]: row["product"] for row in framework.rows}
     feature = _features(documents)
+    fact = _facts(documents)
+    rule = _rules(documents, home, products, ordinals)
     return [
         framework,
         spec,
         feature,
-        _facts(documents),
-        _rules(documents, home, products, ordinals),
+        fact,
+        rule,
         proof_table(documents),
+        _rule_sets(rule, [row["name"] for row in fact.rows]),
         _bases(documents),
         _codes(documents),
         _names(products, framework, feature),
+        _labels(products, framework, feature, models),
     ]
 
 
@@ -45,7 +51,7 @@ def _frameworks(documents: Sequence[Document], products: Mapping[str, Table]) ->
             "body": "VARCHAR",
         },
     )
-    spec = Table("framework_spec", {"framework": "VARCHAR", "body": "VARCHAR", "trees": "VARCHAR"})
+    spec = Table("framework_spec", {"framework": "VARCHAR", "body": "VARCHAR", "compact": "VARCHAR"})
     types = {row["name"]: row["type"] for row in _facts(documents).rows}
     keys = {str(document.body["framework"]): document.body for document in of_kind(documents, "keys")}
     described = {str(document.body["id"]): document.body for document in of_kind(documents, "framework")}
@@ -64,18 +70,34 @@ def _frameworks(documents: Sequence[Document], products: Mapping[str, Table]) ->
     home = {row["id"]: row["product"] for row in table.rows}
     for framework in dict.fromkeys([*described, *keys]):
         product = home.get(framework, framework)
-        versions = [row["release"] for row in products["release"].rows if row["product"] == product]
-        whole = {
-            "framework": described.get(framework),
-            "keys": keys.get(framework),
-            "facts": types,
-            "versions": versions,
-        }
-        body = described.get(framework) or {}
-        said = [entry["sql"] for entry in body.get("derived") or ()]
-        said += [entry["when"] for entry in body.get("features") or ()]
-        spec.add(framework=framework, body=json_text(whole), trees=json_text(trees(said, types)))
+        releases = [row for row in products["release"].rows if row["product"] == product]
+        body, listed_keys = described.get(framework), keys.get(framework)
+        versions = [row["release"] for row in releases]
+        whole = {"framework": body, "keys": listed_keys, "facts": types, "versions": versions}
+        aliases = {alias: row["release"] for row in releases for alias in row["aliases"]}
+        compact = _compact(framework, product, body or {}, listed_keys or {}, types)
+        compact |= {"versions": versions, "aliases": aliases, "facts": types}
+        spec.add(framework=framework, body=json_text(whole), compact=json_text(compact))
     return table, spec
+
+
+def _compact(
+    framework: str, product: str, body: Mapping[str, Any], keys: Mapping[str, Any], types: Mapping[str, str]
+) -> dict[str, Any]:
+    """What reading and checking a job needs of a framework: nothing about sources; expressions with their trees."""
+    expressions = [entry["sql"] for entry in body.get("derived") or ()]
+    expressions += [entry["when"] for entry in body.get("features") or ()]
+    kept = [{name: said for name, said in key.items() if name != "source"} for key in keys.get("keys") or ()]
+    return {
+        "id": framework,
+        "product": product,
+        "derived": [{"fact": entry["fact"], "sql": entry["sql"]} for entry in body.get("derived") or ()],
+        "features": [{"feature": entry["feature"], "when": entry["when"]} for entry in body.get("features") or ()],
+        "trees": trees(expressions, types),
+        "keys": kept,
+        "strict": keys.get("strict"),
+        "configs": keys.get("configs"),
+    }
 
 
 def _features(documents: Sequence[Document]) -> Table:
@@ -129,7 +151,6 @@ def _rules(
             "candidates": "VARCHAR[]",
             "examples": "VARCHAR",
             "path": "VARCHAR",
-            "analysis": "VARCHAR",
         },
     )
     ids = {
@@ -137,7 +158,6 @@ def _rules(
         for row in products["release"].rows
         for name in (row["release"], *row["aliases"])
     }
-    analyses = _analyses(documents)
     proved = {row["rule"] for row in proof_table(documents).rows}
     for document in of_kind(documents, "rules"):
         for body in document.body.get("rules") or ():
@@ -170,24 +190,36 @@ def _rules(
                     candidates=list(body.get("candidates") or ()),
                     examples=json_text(body.get("examples")),
                     path=document.path,
-                    analysis=analyses.get((body.get("when"), body.get("requires"))),
                 )
     return table
 
 
-def _analyses(documents: Sequence[Document]) -> dict[tuple[str | None, str], str | None]:
-    """By ``when`` and ``requires``: facts named, facts whose NULL is tested, both sides as trees; as JSON."""
-    bodies = [body for document in of_kind(documents, "rules") for body in document.body.get("rules") or ()]
-    sides = {(body.get("when"), body["requires"]) for body in bodies}
-    declared = {row["name"] for row in _facts(documents).rows}
-    parsed = trees((side for both in sides for side in both if side), declared)
-    found = {}
-    for when, requires in sides:
+def _rule_sets(rules: Table, types: Collection[str]) -> Table:
+    """What evaluating a framework's rules needs, one JSON text a framework."""
+    table = Table("rule_set", {"framework": "VARCHAR", "body": "VARCHAR"})
+    parsed = trees((row[side] for row in rules.rows for side in ("when_sql", "requires_sql") if row[side]), types)
+    sets: dict[str, list[list[Any]]] = {}
+    for row in sorted(rules.rows, key=lambda row: str(row["id"])):
+        when, requires = row["when_sql"], row["requires_sql"]
         sql = f"{when or ''} {requires}"
-        facts = names_in(sql) & declared
-        said = [sorted(facts), sorted(null_tested(sql) & facts), parsed[when] if when else True, parsed[requires]]
-        found[(when, requires)] = json_text(said)
-    return found
+        facts = names_in(sql) & set(types)
+        said = [row[name] for name in ("id", "topic", "severity", "when_sql", "requires_sql")]
+        said += [row[name] for name in ("since", "until", "since_ordinal", "until_ordinal")]
+        said += [sorted(facts), sorted(null_tested(sql) & facts), parsed[when] if when else True, parsed[requires]]
+        sets.setdefault(row["framework"], []).append(said)
+    table.rows = [{"framework": framework, "body": json_text(body)} for framework, body in sets.items()]
+    return table
+
+
+def _labels(products: Mapping[str, Table], framework: Table, feature: Table, models: Table) -> Table:
+    """The names of every id that findings speak of, in one place."""
+    table = Table("label", dict.fromkeys(("kind", "id", "name_en", "name_zh", "variant_of"), "VARCHAR"))
+    sources = {"product": products["product"], "framework": framework, "feature": feature, "model": models}
+    for kind, source in sources.items():
+        for row in source.rows:
+            names = {name: row[name] for name in ("id", "name_en", "name_zh")}
+            table.add(kind=kind, **names, variant_of=row.get("variant_of"))
+    return table
 
 
 def _bases(documents: Sequence[Document]) -> Table:
@@ -211,13 +243,14 @@ def _codes(documents: Sequence[Document]) -> Table:
 
 
 def _names(products: Mapping[str, Table], framework: Table, feature: Table) -> Table:
-    table = Table("name", dict.fromkeys(("kind", "scope", "normalised", "id", "written"), "VARCHAR"))
+    columns = dict.fromkeys(("kind", "scope", "normalised", "id", "written"), "VARCHAR")
+    table = Table("name", {**columns, "ordinal": "INTEGER"})
     seen = set()
 
-    def add(kind: str, scope: str, key: str, name: str, written: str) -> None:
+    def add(kind: str, scope: str, key: str, name: str, written: str, ordinal: int | None = None) -> None:
         if key and (kind, scope, key) not in seen:
             seen.add((kind, scope, key))
-            table.add(kind=kind, scope=scope, normalised=key, id=name, written=written)
+            table.add(kind=kind, scope=scope, normalised=key, id=name, written=written, ordinal=ordinal)
 
     sources = (("product", products["product"]), ("framework", framework), ("feature", feature))
     for preferred in (True, False):
@@ -229,5 +262,5 @@ def _names(products: Mapping[str, Table], framework: Table, feature: Table) -> T
     for preferred in (True, False):
         for row in products["release"].rows:
             for written in (row["release"],) if preferred else row["aliases"]:
-                add("release", row["product"], release_key(written), row["release"], str(written))
+                add("release", row["product"], release_key(written), row["release"], str(written), row["ordinal"])
     return table

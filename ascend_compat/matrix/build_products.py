@@ -36,13 +36,11 @@ def tables(documents: Sequence[Document]) -> dict[str, Table]:
         ),
         "release_framework": Table(
             "release_framework",
-            dict.fromkeys(
-                (
-                    *("product", "release", "framework", "completeness", "version", "assumed", "assumed_from"),
-                    *("stages", "note_en", "note_zh", "source"),
-                ),
-                "VARCHAR",
-            ),
+            {
+                **dict.fromkeys(("product", "release", "framework", "completeness", "version"), "VARCHAR"),
+                **dict.fromkeys(("assumed", "assumed_from", "stages", "note_en", "note_zh", "source"), "VARCHAR"),
+                "ordinal": "INTEGER",
+            },
         ),
     }
     for document in of_kind(documents, "product"):
@@ -85,6 +83,7 @@ def _product(document: Document, found: dict[str, Table]) -> None:
                 product=product,
                 release=name,
                 framework=framework,
+                ordinal=ordinal,
                 completeness=said.get("table", "none"),
                 version=_date(said.get("version")) or "unknown",
                 assumed=_date(said.get("assumed")),

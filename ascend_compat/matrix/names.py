@@ -174,11 +174,11 @@ def ordinal(con: duckdb.DuckDBPyConnection, product: str, text: str) -> float | 
     stem = re.match(r"(\d+(?:\.\d+)*)[.\-_]?(dev|a|alpha|b|beta|rc|post)\.?\d*$", local)
     shift = 0.0 if stem is None else 0.5 if stem.group(2) == "post" else -0.5
     tried = [(key, 0.0), (local, 0.0)] + ([(stem.group(1), shift)] if stem else [])
+    marks = ", ".join("?" for _ in tried)
     rows = dict(
         con.execute(
-            "SELECT n.normalised, r.ordinal FROM name n JOIN release r ON r.product = n.scope AND r.release = n.id "
-            "WHERE n.kind = 'release' AND n.scope = ? AND list_contains(?, n.normalised)",
-            [product, [name for name, _ in tried]],
+            f"SELECT normalised, ordinal FROM name WHERE kind = 'release' AND scope = ? AND normalised IN ({marks})",
+            [product, *(name for name, _ in tried)],
         ).fetchall()
     )
     return next((rows[name] + moved for name, moved in tried if name in rows), None)
