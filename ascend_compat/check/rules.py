@@ -171,12 +171,17 @@ def _in_window(at: float | None, since: str | None, until: str | None, first: fl
 
 
 def evaluate(
-    con: duckdb.DuckDBPyConnection, rows: Sequence[Row], rules: Sequence[Rule], vocabulary: Vocabulary
+    con: duckdb.DuckDBPyConnection,
+    rows: Sequence[Row],
+    rules: Sequence[Rule],
+    vocabulary: Vocabulary,
+    *,
+    wild: bool = False,
 ) -> list[Outcome]:
     """Evaluate every rule and feature over every row: what all rows settle at once first, the rest in one statement.
 
     A statement that DuckDB refuses at run time (an overflow, a bad cast) is repeated with each expression under TRY,
-    so that one wild value leaves only its own rule undecided.
+    so that one wild value leaves only its own rule undecided; ``wild`` rows are evaluated so at once.
     """
     if not rows:
         return []
@@ -185,7 +190,7 @@ def evaluate(
     if settled.complete:
         return [settled.outcome() for _ in rows]
     try:
-        found = _run(con, rows, unknown, settled, vocabulary, guard="{}")
+        found = _run(con, rows, unknown, settled, vocabulary, guard="TRY({})" if wild else "{}")
     except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException):
         found = _run(con, rows, unknown, settled, vocabulary, guard="TRY({})")
     return [settled.outcome(values) for values in found]

@@ -54,7 +54,8 @@ def ways_out(
     for number, job in enumerate(broken):
         for rule in job.rules:
             trials.extend(_trials(number, rule, job.row))
-    outcomes = evaluate(con, [_changed(broken[trial.job].row, trial.edits) for trial in trials], rules, vocabulary)
+    rows = [_changed(broken[trial.job].row, trial.edits) for trial in trials]
+    outcomes = evaluate(con, rows, rules, vocabulary, wild=True)
     held: dict[tuple[int, str], list[_Trial]] = {}
     for trial, outcome in zip(trials, outcomes):
         before = {rule.id for rule in broken[trial.job].rules}
