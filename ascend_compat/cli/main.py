@@ -12,11 +12,13 @@ from ascend_compat.errors import CompatError, UsageError
 
 # command -> (module, attribute, one line of help); the module is imported when the command is used
 COMMANDS: dict[str, tuple[str, str, str]] = {
+    "audit": ("ascend_compat.cli.audit", "audit", "How much is known of every release's cells."),
     "check": ("ascend_compat.cli.check", "check", "Check job files, or names, against the matrix."),
     "diff": ("ascend_compat.cli.query", "diff", "What changed between two releases."),
     "docs": ("ascend_compat.cli.docs", "docs", "Make the support documentation."),
     "doctor": ("ascend_compat.cli.stack", "doctor", "What is wrong with this host."),
     "conflicts": ("ascend_compat.cli.query", "conflicts", "Cells where two sources differ."),
+    "evidence": ("ascend_compat.cli.evidence", "evidence", "Add, list, show and verify what runs have shown."),
     "explain": ("ascend_compat.cli.explain", "explain", "The page of a finding's code, offline."),
     "facts": ("ascend_compat.cli.facts", "facts", "What was understood of job files, line by line."),
     "history": ("ascend_compat.cli.query", "history", "Since when and until when a model is supported."),
@@ -25,11 +27,15 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "matrix": ("ascend_compat.cli.matrix", "matrix", "Build, lint and import the matrix."),
     "plan": ("ascend_compat.cli.plan", "plan", "Legal layouts of a model on a number of devices."),
     "regress": ("ascend_compat.cli.regress", "regress", "What the matrix answers differently from a base."),
+    "recipe": ("ascend_compat.cli.recipe", "recipe", "List, show and render the recipes."),
     "rules": ("ascend_compat.cli.rules", "rules", "List, show and test the rules."),
+    "serve": ("ascend_compat.cli.serve", "serve", "Answer checks over HTTP, and admission requests of a cluster."),
+    "run": ("ascend_compat.cli.run", "run", "Run a recipe and keep the evidence."),
     "show": ("ascend_compat.cli.query", "show", "Everything known of a model, framework, feature or release."),
     "sql": ("ascend_compat.cli.query", "sql", "Read-only SQL over the matrix."),
     "stack": ("ascend_compat.cli.stack", "stack", "Check a software stack, or suggest one."),
     "submit": ("ascend_compat.cli.submit", "submit", "Check the job in a command, then become that command."),
+    "verify": ("ascend_compat.cli.verify", "verify", "The fewest runs that prove the most cells, planned or run."),
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ascend_compat.jobs import launch as launches
+from ascend_compat.jobs.access import closed
 from ascend_compat.jobs.bash_state import State
 from ascend_compat.jobs.bash_test import condition
 from ascend_compat.jobs.bash_words import Scanner, Simple
@@ -338,7 +339,7 @@ def _resolved(file: str) -> str:
 
 
 def _beside(reader: Reader, word: Word) -> Path | None:
-    if reader.root is None or doubt(word) is not None:
+    if reader.root is None or closed() or doubt(word) is not None:
         return None
     known = word
     if reason(word) is not None:

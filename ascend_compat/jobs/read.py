@@ -67,6 +67,11 @@ def read_file(path: str, *, framework: str | None = None) -> FileRead:
     return _take(path, data, Path(path).parent, framework)
 
 
+def read_data(name: str, data: bytes, *, framework: str | None = None) -> FileRead:
+    """Reads the bytes of a job that is called ``name``; files it names are looked for in the current folder."""
+    return _take(name, data, Path(), framework)
+
+
 def _why(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 

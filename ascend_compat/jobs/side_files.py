@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ascend_compat.jobs.access import closed
 from ascend_compat.jobs.interpolation import resolve
 from ascend_compat.jobs.model import Problem, Setting, Span, Unresolved
 from ascend_compat.jobs.yaml_tree import Document, Node, TreeError, leaves, parse
@@ -45,6 +46,8 @@ def _candidates(path: Path, beside: Path | None, folders: tuple[str, ...]) -> It
 
 def regular(path: Path) -> bool:
     """Whether ``path`` leads to a regular file (no FIFO, device or folder) of a size worth reading."""
+    if closed():
+        return False
     try:
         status = path.stat()
     except (OSError, ValueError):

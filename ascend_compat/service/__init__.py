@@ -1,0 +1,1 @@
+"""Checks over HTTP; needs the extra ``serve``."""
