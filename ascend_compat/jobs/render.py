@@ -14,7 +14,7 @@ from ascend_compat.errors import UsageError
 from ascend_compat.jobs.model import Launch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ascend_compat.jobs.spec import Key, Spec
 
@@ -73,10 +73,11 @@ def settings_of(spec: Spec, version: str, facts: Mapping[str, Any]) -> dict[str,
     """The framework's own keys and values that state ``facts``."""
     settings: dict[str, Any] = {}
     missing = []
+    keys = _keys(spec, version, facts.keys())
     for name, value in facts.items():
         if value is None or name in ("entry", "zero_stage") or (name in _LAUNCHED_FACTS and spec.framework != "verl"):
             continue
-        key = _key(spec, version, name)
+        key = keys.get(name)
         if key is None:
             missing.append(name)
             continue
@@ -91,16 +92,17 @@ def settings_of(spec: Spec, version: str, facts: Mapping[str, Any]) -> dict[str,
 _ABSENT = object()
 
 
-def _key(spec: Spec, version: str, fact: str) -> Key | None:
+def _keys(spec: Spec, version: str, facts: Collection[str]) -> dict[str, Key]:
+    """The key that states each fact at a version; an alias or a key deprecated since where no other one does."""
     base = spec.base(fresh_launch(spec.framework))
-    keys = [
-        key
-        for key in spec.keys.values()
-        if key.fact == fact and not key.raw.get("alias_of") and not key.deprecated and spec.holds(key, version, base)
-    ]
-    own = [key for key in keys if not key.name.startswith(_LAUNCHER)]
-    found = own or keys
-    return found[0] if found else None
+    found: dict[str, tuple[bool, bool, Key]] = {}
+    for key in spec.keys.values():
+        if key.fact in facts and spec.holds(key, version, base):
+            old = bool(key.raw.get("alias_of") or key.deprecated)
+            rank = (old, key.name.startswith(_LAUNCHER), key)
+            if key.fact not in found or rank[:2] < found[key.fact][:2]:
+                found[key.fact] = rank
+    return {fact: key for fact, (_, _, key) in found.items()}
 
 
 def _written(key: Key, value: Any) -> Any:

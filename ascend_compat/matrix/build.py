@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -37,11 +36,13 @@ def tables_of(documents: Sequence[Document]) -> list[Table]:
     """Every table of the database, filled."""
     from ascend_compat.matrix import (
         build_claims,
+        build_evidence,
         build_frameworks,
         build_models,
         build_pages,
         build_plans,
         build_products,
+        build_recipes,
     )
 
     products = build_products.tables(documents)
@@ -55,7 +56,8 @@ def tables_of(documents: Sequence[Document]) -> list[Table]:
         *build_pages.tables(documents),
         *build_plans.tables(documents),
         *_stacks(documents),
-        _evidence(documents),
+        *build_evidence.tables(documents),
+        build_recipes.table(build_recipes.read_recipes()),
     ]
 
 
@@ -78,6 +80,7 @@ def write_database(path: str, documents: Sequence[Document], content_hash: str) 
 def fill(con: duckdb.DuckDBPyConnection, documents: Sequence[Document], content_hash: str) -> None:
     """Create and fill every table in the connection's current database."""
     from ascend_compat._version import __version__
+    from ascend_compat.matrix.build_evidence import views
     from ascend_compat.matrix.macros import MACROS
 
     meta = Table("meta", {"key": "VARCHAR", "value": "VARCHAR"})
@@ -89,6 +92,8 @@ def fill(con: duckdb.DuckDBPyConnection, documents: Sequence[Document], content_
         con.execute(macro)
     for table in [meta, *tables_of(documents)]:
         _create(con, table)
+    for view in views():
+        con.execute(view)
     con.execute("COMMIT")
 
 
@@ -165,11 +170,3 @@ def _column(key: Any) -> str:
 
 def _flat(value: Any) -> Any:
     return json_text(value) if isinstance(value, (dict, list)) else value
-
-
-def _evidence(documents: Sequence[Document]) -> Table:
-    table = Table("evidence_file", {"path": "VARCHAR", "body": "VARCHAR"})
-    for document in of_kind(documents, "evidence"):
-        with contextlib.suppress(TypeError):
-            table.add(path=document.path, body=json_text(document.body))
-    return table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import DataError
-from ascend_compat.resources import matrix_dir
+from ascend_compat.resources import matrix_dir, runners_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +46,12 @@ def file_stats(root: str) -> list[tuple[str, int, int, int, int]]:
         stat = entry.stat()
         stats.append((entry.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
     return sorted(stats)
+
+
+def recipe_stats() -> list[tuple[str, int, int, int, int]]:
+    """The same of every recipe; none where the data has no recipes."""
+    folder = runners_dir() / "recipes"
+    return file_stats(str(folder)) if folder.is_dir() else []
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ascend_compat.errors import DataError
-from ascend_compat.matrix.documents import file_stats
+from ascend_compat.matrix.documents import file_stats, recipe_stats
 from ascend_compat.matrix.driver import duckdb
 from ascend_compat.resources import matrix_dir
 
@@ -117,7 +117,7 @@ def _stats() -> list[tuple[str, int, int, int, int]]:
                 found.append((entry.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
     found.sort()
     try:
-        return found + file_stats(str(matrix_dir()))
+        return found + recipe_stats() + file_stats(str(matrix_dir()))
     except OSError as error:
         raise DataError(f"{error.filename}: {error.strerror}") from error
 

@@ -43,20 +43,27 @@ def fit(
     if not recipe.fits(model):
         return Fit(None, (), ("not for this kind of model",))
     why: dict[str, None] = {}
+    least: float | None = None
     for layout in layouts_for(recipe, devices):
         prepared = prepare(engine, recipe, model, version, layout, overrides)
         if recipe.framework == "torch":
             return Fit(prepared, recipe.features)
+        floor = None if recipe.tiny else _floor(prepared)
+        if floor is not None and floor > DEVICE_GIB:
+            least = min(floor, least or floor)
+            continue
         with tempfile.TemporaryDirectory(prefix="ascend-compat-") as folder:
             try:
                 main = write_files(render_job(engine, prepared), Path(folder))
             except UsageError as error:
                 return Fit(None, (), (str(error),))
             found = understand(engine, recipe, main, version)
-        reasons = forbidding(recipe, prepared, found)
+        reasons = forbidding(recipe, found)
         if not reasons:
             return Fit(prepared, tuple(name for name in recipe.features if name in found.features))
         why.update(dict.fromkeys(reasons))
+    if least is not None:
+        why[f"at least {least:.0f} GiB a device of {DEVICE_GIB:.0f}"] = None
     return Fit(None, (), tuple(why))
 
 
@@ -68,11 +75,17 @@ def layouts_for(recipe: Recipe, devices: int | None) -> list[dict[str, Any]]:
     return same or [{**recipe.layouts[0], "devices": devices}]
 
 
-def forbidding(recipe: Recipe, prepared: Prepared, found: Understood) -> list[str]:
-    """Rules that call the job impossible, the memory floor where it is above a device, and features it does not reach."""
-    reasons = [rule.id for rule in found.outcome.broken if rule.severity == "impossible"]
-    floor = floor_gib(recipe.framework, {**found.outcome.derived, **prepared.facts}, prepared.model)
-    if floor is not None and floor > DEVICE_GIB and not recipe.tiny:
-        reasons.append(f"memory floor {floor:.0f} GiB on {prepared.devices} devices")
-    missing = [name for name in recipe.features if name not in found.features]
-    return reasons + [f"does not reach {name}" for name in missing]
+def _floor(prepared: Prepared) -> float | None:
+    """The least memory of one device in GiB, from the sizes alone."""
+    facts = prepared.facts
+    split = 1
+    for name in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
+        split *= int(facts.get(name) or 1)
+    sizes = {"world_size": prepared.devices, "data_parallel": max(1, prepared.devices // split), **facts}
+    return floor_gib(prepared.recipe.framework, sizes, prepared.model)
+
+
+def forbidding(recipe: Recipe, found: Understood) -> list[str]:
+    """Rules that call the job impossible, and the recipe's features that it does not reach."""
+    broken = [rule.id for rule in found.outcome.broken if rule.severity == "impossible"]
+    return broken + [f"does not reach {name}" for name in recipe.features if name not in found.features]

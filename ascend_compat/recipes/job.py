@@ -94,7 +94,7 @@ def prepare(
     facts.update(own.get("facts") or {})
     settings = {**(body.get("settings") or {}), **(own.get("settings") or {})}
     shape = _shape(model, body["model"])
-    path = _path(model, recipe.tiny)
+    path = _path(model, recipe.tiny, str(own.get("weights") or ""))
     facts.update(_placed(recipe.framework, devices))
     if recipe.framework == "mindspeed-llm":
         facts.update(_megatron(recipe, shape, facts, layout, path, devices))
@@ -116,11 +116,7 @@ def _of_version(engine: Engine, framework: str, version: str, settings: Mapping[
     if spec is None:
         return dict(settings)
     found = {name: spec.find(name) for name in settings}
-    return {
-        name: value
-        for name, value in settings.items()
-        if (key := found[name]) is None or spec.holds(key, version)
-    }
+    return {name: value for name, value in settings.items() if (key := found[name]) is None or spec.holds(key, version)}
 
 
 def _names_model(engine: Engine, framework: str) -> bool:
@@ -137,11 +133,14 @@ def _placed(framework: str, devices: int) -> dict[str, Any]:
     return {"nnodes": nodes, "devices_per_node": devices // nodes}
 
 
-def _path(model: Mapping[str, Any], tiny: bool) -> str:
-    """How a job names the model: its Hugging Face id; a folder of that name beside the job for a tiny one."""
+def _path(model: Mapping[str, Any], tiny: bool, ending: str = "") -> str:
+    """How a job names the model: its Hugging Face id; a folder of that name beside the job for a tiny one.
+
+    ``ending`` is that of the repository whose form of the weights the framework takes.
+    """
     listed = model.get("hf_ids")
     ids = json.loads(listed) if isinstance(listed, str) else list(listed or ())
-    named = str(ids[0]) if ids else str(model["id"])
+    named = str(ids[0]) + ending if ids else str(model["id"])
     return f"./{named.rpartition('/')[2]}" if tiny else named
 
 
@@ -166,11 +165,18 @@ def _shape(model: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
 
 
 def _megatron(
-    recipe: Recipe, model: Mapping[str, Any], facts: Mapping[str, Any], layout: Mapping[str, Any], path: str, devices: int
+    recipe: Recipe,
+    model: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    layout: Mapping[str, Any],
+    path: str,
+    devices: int,
 ) -> dict[str, Any]:
     from ascend_compat.check.plan import megatron_shape
 
     made: dict[str, Any] = {**megatron_shape(model), **_experts(recipe, model, facts), **layout}
+    if not model.get("num_experts"):
+        made.pop("expert_parallel", None)
     sizes = {**facts, **made}
     if sizes.get("tensor_parallel") == 1:
         made["sequence_parallel"] = False
@@ -217,7 +223,9 @@ def render_job(engine: Engine, prepared: Prepared, bundle: bool = False) -> Rend
 
 
 def _torch(prepared: Prepared) -> str:
-    words = [f"--{name.replace('_', '-')} {value}" for name, value in prepared.facts.items() if value not in (None, False)]
+    words = [
+        f"--{name.replace('_', '-')} {value}" for name, value in prepared.facts.items() if value not in (None, False)
+    ]
     lines = ["#!/bin/bash", "set -e", f"torchrun --nproc_per_node {prepared.devices} torch_train.py \\"]
     lines += [f"    {word.replace(' True', '')} \\" for word in words]
     return "\n".join([*lines, '    "$@"']) + "\n"
