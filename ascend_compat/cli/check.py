@@ -25,6 +25,7 @@ from ascend_compat.report.formats import FORMATS
 @click.option("--framework-version", help="The framework version that reads the job's keys.")
 @click.option("--stack", help="A stack file, or 'auto' for this host.")
 @click.option("--recursive", is_flag=True, help="Look for job files below directories, by content.")
+@click.option("--jobs-only", is_flag=True, help="Pass over files that hold no job, as a folder's are.")
 @click.option(
     "--lock", type=click.Path(), help="Compare with the verdicts in this lock; without JOBS: of the files it holds."
 )
@@ -43,6 +44,7 @@ def check(
     framework_version: str | None,
     stack: str | None,
     recursive: bool,
+    jobs_only: bool,
     lock: str | None,
     strict: bool,
     form: str,
@@ -73,6 +75,12 @@ def check(
         raise UsageError(
             "give either job files, or --model with --framework, or --queries; see: ascend-compat check --help"
         )
+    if jobs_only:
+        from ascend_compat.jobs.read import holds_job
+
+        jobs = tuple(job for job in jobs if holds_job(job, framework))
+        if not jobs:
+            return
     con = connect()
     if queries is not None:
         reports = api.check_names(con, api.read_queries(queries, product, release))

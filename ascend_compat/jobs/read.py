@@ -93,6 +93,11 @@ def _directory(path: str, framework: str | None) -> Iterator[FileRead]:
         yield _failed(path, "AC2014", looked_for=detect.LOOKED_FOR)
 
 
+def holds_job(path: str, framework: str | None = None) -> bool:
+    """Whether a file would be taken for a job where it is found in a folder: one that is read, or a broken one."""
+    return _listed(path, framework) is not None
+
+
 def _listed(path: str, framework: str | None) -> FileRead | None:
     """A file found in a directory; None where it is no job."""
     try:
