@@ -56,6 +56,8 @@ def check_names(con: duckdb.DuckDBPyConnection, queries: Iterable[Names], engine
             if feature is None:
                 raise UsageError(_unknown("feature", written, engine.names.suggest_features(written)))
             features.append(feature)
+        if not features:
+            features = engine.claims.stated_features(product, release, framework)
         question = Question(framework, model.id, tuple(features), {})
         answer = engine.claims.answer(product, release, question)
         findings = list(answer.findings)

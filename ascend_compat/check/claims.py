@@ -10,7 +10,7 @@ from ascend_compat.check.finding import Finding, Source, Text, WayOut
 from ascend_compat.check.labels import Labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import duckdb
 
@@ -110,6 +110,15 @@ class Claims:
         at = next((at for at, table in enumerate(tables) if table.completeness == "full"), 0)
         return tables[at].release, tuple(table.release for table in tables[:at])
 
+    def stated_features(self, product: str, release: str | None, framework: str) -> list[str]:
+        """Features that a release's table has columns for (``release`` None takes the default one)."""
+        release = release or self.release_for(product, framework)[0]
+        rows = self._con.execute(
+            "SELECT DISTINCT feature FROM claim WHERE product = ? AND release = ? AND framework = ? ORDER BY 1",
+            [product, release, framework],
+        ).fetchall()
+        return [feature for (feature,) in rows]
+
     def framework_version(self, product: str, release: str | None, framework: str) -> tuple[str | None, str | None]:
         """The version of a framework that a release packs, as its page says and else as is assumed."""
         asked = (product, release, framework)
@@ -146,7 +155,7 @@ class Claims:
         question = self._as_listed(product, release, question)
         claims = self._claims(product, release, question)
         findings: list[Finding] = []
-        verdict: Verdict = "supported" if claims or not question.features else "unverified"
+        verdict: Verdict = "supported" if claims else "unverified"
         seen_columns: set[tuple[str, str]] = set()
         silent = [name for name in question.features if name not in claims or claims[name].status == "unknown"]
         last = self._last_stated(product, question, silent)
@@ -167,7 +176,8 @@ class Claims:
             elif status == "unknown":
                 if verdict == "supported":
                     verdict = "unverified"
-                findings.append(self._unknown(product, release, question, feature, last.get(feature)))
+        if silent:
+            findings.append(self._unknown(product, release, question, silent, last))
         findings.extend(self._notes(product, newer, question, "AC1008"))
         return Answer(release, tuple(findings), verdict)
 
@@ -286,21 +296,42 @@ class Claims:
         return {feature: (release, status, date) for feature, release, status, date in rows}
 
     def _unknown(
-        self, product: str, release: str, question: Question, feature: str, last: tuple[str, str, str | None] | None
+        self,
+        product: str,
+        release: str,
+        question: Question,
+        features: Sequence[str],
+        last: Mapping[str, tuple[str, str, str | None]],
     ) -> Finding:
-        words = self.labels.words(
-            product=product, release=release, framework=question.framework, model=question.model, feature=feature
+        """One note for all features the release says nothing of, with what was last stated of each."""
+        english, chinese = self.labels.words(
+            product=product, release=release, framework=question.framework, model=question.model
         )
+        names = {feature: self.feature_name(feature) for feature in features}
+        stated: dict[tuple[str, str, str | None], list[str]] = {}
+        for feature in features:
+            if feature in last:
+                stated.setdefault(last[feature], []).append(feature)
         reason = None
-        if last:
+        if stated:
             reason = Text(
-                f"last stated by {last[0]} ({last[2] or 'no date'}): {last[1]}",
-                f"最近一次说明见 {last[0]}（{last[2] or '无日期'}）：{_STATUS_ZH[last[1]]}",
+                "last stated: "
+                + "; ".join(
+                    f"{', '.join(names[each].en for each in said)}: {status} by {at} ({date or 'no date'})"
+                    for (at, status, date), said in stated.items()
+                ),
+                "最近一次说明："
+                + "；".join(
+                    f"{'、'.join(names[each].zh for each in said)}：{at}（{date or '无日期'}）{_STATUS_ZH[status]}"
+                    for (at, status, date), said in stated.items()
+                ),
             )
+        spans = (question.spans.get(feature) for feature in features)
         return self._catalogue.finding(
             "AC1005",
-            *words,
-            span=question.spans.get(feature) or question.model_span,
+            {**english, "feature": ", ".join(name.en for name in names.values())},
+            {**chinese, "feature": "、".join(name.zh for name in names.values())},
+            span=next((span for span in spans if span), question.model_span),
             verdict="unverified",
             reason=reason,
         )
