@@ -56,10 +56,9 @@ def check_names(con: duckdb.DuckDBPyConnection, queries: Iterable[Names], engine
             if feature is None:
                 raise UsageError(_unknown("feature", written, engine.names.suggest_features(written)))
             features.append(feature)
-        if not features:
-            features = engine.claims.stated_features(product, release, framework)
         question = Question(framework, model.id, tuple(features), {})
-        answer = engine.claims.answer(product, release, question)
+        ask = engine.claims.answer if features else engine.claims.overview
+        answer = ask(product, release, question)
         findings = list(answer.findings)
         findings += engine.against_architecture(product, answer.release, question)
         label = f"{model.id} / {framework}" + (f" / {', '.join(features)}" if features else "")

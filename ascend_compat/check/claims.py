@@ -192,6 +192,19 @@ class Claims:
         ).fetchall()
         return question if listed else replace(question, model=shared)
 
+    def overview(self, product: str, release: str | None, question: Question) -> Answer:
+        """All that a release states of a model in a framework, as notes; ``supported`` when it grants anything."""
+        release = release or self.release_for(product, question.framework)[0]
+        if release is None or self.framework_missing(product, release, question.framework):
+            return self.answer(product, release, question)
+        asked = replace(question, features=tuple(self.stated_features(product, release, question.framework)))
+        asked = self._as_listed(product, release, asked)
+        stated = {claim.status for claim in self._claims(product, release, asked).values()}
+        verdict: Verdict = "supported" if stated & {"supported", "partial"} else "unsupported"
+        if not stated - {"unknown"}:
+            verdict = "unverified"
+        return Answer(release, tuple(self._notes(product, (release,), asked, "AC1012")), verdict)
+
     def notes(self, product: str, question: Question) -> tuple[Finding, ...]:
         """What another product's default release says, as notes."""
         release, _ = self.release_for(product, question.framework)

@@ -246,13 +246,10 @@ class Engine:
         row = self.con.execute("SELECT num_experts FROM model WHERE id = ?", [question.model]).fetchone()
         if row is None or row[0]:
             return []
-        name = self.claims.feature_name("expert-parallel")
-        words = {"product": product, "release": release, "model": question.model}
-        return [
-            self.catalogue.finding(
-                "AC1010", {**words, "feature": name.en}, {**words, "feature": name.zh}, topic="ep-world"
-            )
-        ]
+        words = self.claims.labels.words(
+            product=product, release=release, model=question.model, feature="expert-parallel"
+        )
+        return [self.catalogue.finding("AC1010", *words, topic="ep-world")]
 
     def problem(self, problem: Problem) -> Finding:
         """The finding of something a reader could not take."""
