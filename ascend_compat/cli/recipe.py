@@ -125,7 +125,9 @@ def parse_facts(engine: Engine, given: tuple[str, ...]) -> dict[str, Any]:
             from difflib import get_close_matches
 
             nearest = ", ".join(get_close_matches(name, engine.types, 3, 0.5))
-            raise UsageError(f"--set {word}: write FACT=VALUE with a known fact" + (f"; nearest: {nearest}" if nearest else ""))
+            raise UsageError(
+                f"--set {word}: write FACT=VALUE with a known fact" + (f"; nearest: {nearest}" if nearest else "")
+            )
         facts[name] = _typed(word, text, kind)
     return facts
 
@@ -144,7 +146,11 @@ def _typed(word: str, text: str, kind: str) -> Any:
         raise UsageError(f"--set {word}: expected a value of type {kind}") from None
     if kind in ("integers", "texts"):
         parts = [part for part in text.strip("[]").split(",") if part]
-        return [int(part) for part in parts] if kind == "integers" and all(part.strip().isdigit() for part in parts) else parts
+        return (
+            [int(part) for part in parts]
+            if kind == "integers" and all(part.strip().isdigit() for part in parts)
+            else parts
+        )
     return text
 
 

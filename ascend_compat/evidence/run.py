@@ -263,7 +263,8 @@ def _cann(device: str) -> str | None:
         found = read_stack("auto")
     except UsageError:
         return None
-    return getattr(found, "cann", None)
+    stated = found.values.get("cann")
+    return stated.value if stated else None
 
 
 def order_for(release: tuple[str, str], device: str, python: str, name: str, **more: Any) -> Order:

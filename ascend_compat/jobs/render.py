@@ -97,7 +97,7 @@ def _keys(spec: Spec, version: str, facts: Collection[str]) -> dict[str, Key]:
     base = spec.base(fresh_launch(spec.framework))
     found: dict[str, tuple[bool, bool, Key]] = {}
     for key in spec.keys.values():
-        if key.fact in facts and spec.holds(key, version, base):
+        if key.fact is not None and key.fact in facts and spec.holds(key, version, base):
             old = bool(key.raw.get("alias_of") or key.deprecated)
             rank = (old, key.name.startswith(_LAUNCHER), key)
             if key.fact not in found or rank[:2] < found[key.fact][:2]:

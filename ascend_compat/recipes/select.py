@@ -60,8 +60,8 @@ def select(
     return prepare(engine, recipe, model, version, layouts_for(recipe, devices)[0], overrides)
 
 
-def reach(engine: Engine, product: str, release: str, framework: str | None = None) -> list[Cell]:
-    """Every supported cell of a release with the recipes that reach it. Tiny recipes reach no cell: they verify none."""
+def reach(engine: Engine, product: str, release: str, framework: str | None = None, tiny: bool = False) -> list[Cell]:
+    """Every supported cell of a release with the recipes that reach it: those of real models, or (``tiny``) the tiny ones."""
     rows = engine.con.execute(
         "SELECT framework, model, feature FROM claim WHERE product = $product AND release = $release "
         "AND status IN ('supported', 'partial') AND ($framework IS NULL OR framework = $framework) ORDER BY ALL",
@@ -71,20 +71,20 @@ def reach(engine: Engine, product: str, release: str, framework: str | None = No
     cells = []
     for at, model, feature in rows:
         if (at, model) not in fits:
-            fits[at, model] = _fits(engine, at, model, version_of(engine, at, product, release))
+            fits[at, model] = _fits(engine, at, model, version_of(engine, at, product, release), tiny)
         found = fits[at, model]
         runs = tuple(entry.prepared for entry in found if entry.prepared is not None and feature in entry.features)
-        cells.append(Cell(at, model, feature, runs, _why(engine, at, feature, found)))
+        cells.append(Cell(at, model, feature, runs, _why(engine, at, feature, found, tiny)))
     return cells
 
 
-def _fits(engine: Engine, framework: str, model: str, version: str) -> list[Fit]:
+def _fits(engine: Engine, framework: str, model: str, version: str, tiny: bool) -> list[Fit]:
     row = model_of(engine, model)
-    return [fit(engine, entry, row, version) for entry in recipes(engine.con, framework) if not entry.tiny]
+    return [fit(engine, entry, row, version) for entry in recipes(engine.con, framework) if entry.tiny == tiny]
 
 
-def _why(engine: Engine, framework: str, feature: str, fits: list[Fit]) -> tuple[str, ...]:
-    wanting = [entry for entry in recipes(engine.con, framework) if not entry.tiny]
+def _why(engine: Engine, framework: str, feature: str, fits: list[Fit], tiny: bool) -> tuple[str, ...]:
+    wanting = [entry for entry in recipes(engine.con, framework) if entry.tiny == tiny]
     said = [
         f"{recipe.name}: {', '.join(entry.why)}"
         for recipe, entry in zip(wanting, fits)
