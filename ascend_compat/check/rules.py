@@ -15,6 +15,7 @@ from ascend_compat.matrix.settle import UNSURE, breaks, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
 SQL_TYPES = {
     "integer": "BIGINT",
@@ -186,7 +187,8 @@ def evaluate(
     if not rows:
         return []
     unknown = [_unknown_closure(row, vocabulary.derived) for row in rows]
-    settled = _Settled(rows, unknown, rules, vocabulary)
+    hidden, in_all = set(unknown[0]).union(*unknown[1:]), set(unknown[0]).intersection(*unknown[1:])
+    settled = Settled(_shared(rows, vocabulary.types), rules, vocabulary, hidden, in_all)
     if settled.complete:
         return [settled.outcome() for _ in rows]
     try:
@@ -196,17 +198,22 @@ def evaluate(
     return [settled.outcome(values) for values in found]
 
 
-class _Settled:
-    """What the facts that all rows share decide, and what is left for SQL: rules, features and derivations."""
+class Settled:
+    """What facts that all rows share decide, and what is left for SQL: ``rules``, ``features`` and ``derivations``.
+
+    ``facts`` holds ``UNSURE`` for a fact that differs; ``hidden`` facts are unknown in some rows, ``in_all`` in every row.
+    """
 
     def __init__(
-        self, rows: Sequence[Row], unknown: Sequence[list[str]], rules: Sequence[Rule], vocabulary: Vocabulary
+        self,
+        facts: dict[str, Any],
+        rules: Sequence[Rule],
+        vocabulary: Vocabulary,
+        hidden: AbstractSet[str] = frozenset(),
+        in_all: AbstractSet[str] = frozenset(),
     ) -> None:
         self._vocabulary = vocabulary
         self._rules = rules
-        facts = _shared(rows, vocabulary.types)
-        hidden = set(unknown[0]).union(*unknown[1:])
-        in_all = set(unknown[0]).intersection(*unknown[1:])
         self.derived: dict[str, Any] = {}
         for name, sql in vocabulary.derived:
             if facts.get(name) is None:
@@ -219,10 +226,15 @@ class _Settled:
             if facts[name] is not UNSURE:
                 self.derived[name] = facts[name]
         self.derivations = [item for item in vocabulary.derived if item[0] not in self.derived]
-        self._features = {name: settle(vocabulary.trees.get(when, _ASK), facts) for name, when in vocabulary.features}
-        self.features = [item for item in vocabulary.features if self._features[item[0]] is UNSURE]
-        self._verdicts = [_verdict(rule, facts, hidden, in_all) for rule in rules]
-        self.rules = [rule for rule, verdict in zip(rules, self._verdicts) if verdict is UNSURE]
+        self.asked = {name: settle(vocabulary.trees.get(when, _ASK), facts) for name, when in vocabulary.features}
+        self.features = [item for item in vocabulary.features if self.asked[item[0]] is UNSURE]
+        self.verdicts = [_verdict(rule, facts, hidden, in_all) for rule in rules]
+        self.rules = [rule for rule, verdict in zip(rules, self.verdicts) if verdict is UNSURE]
+
+    @property
+    def broken(self) -> list[Rule]:
+        """Rules that every row breaks."""
+        return [rule for rule, verdict in zip(self._rules, self.verdicts) if verdict is True]
 
     @property
     def complete(self) -> bool:
@@ -232,8 +244,8 @@ class _Settled:
     def outcome(self, values: Sequence[Any] = ()) -> Outcome:
         """One row's outcome; ``values`` are what SQL says of its rules, features and derivations, in that order."""
         said = iter(values)
-        verdicts = [next(said) if verdict is UNSURE else verdict for verdict in self._verdicts]
-        asked = {name: next(said) if value is UNSURE else value for name, value in self._features.items()}
+        verdicts = [next(said) if verdict is UNSURE else verdict for verdict in self.verdicts]
+        asked = {name: next(said) if value is UNSURE else value for name, value in self.asked.items()}
         derived = {name: next(said) for name, _ in self.derivations}
         return Outcome(
             broken=tuple(rule for rule, verdict in zip(self._rules, verdicts) if verdict),
@@ -254,11 +266,11 @@ def _shared(rows: Sequence[Row], types: Mapping[str, str]) -> dict[str, Any]:
         if name in types:
             value = first.get(name)
             same = all(row.facts.get(name) == value for row in rows[1:])
-            facts[name] = _held(value, types[name]) if same else UNSURE
+            facts[name] = typed_fact(value, types[name]) if same else UNSURE
     return facts
 
 
-def _held(value: Any, kind: str) -> Any:
+def typed_fact(value: Any, kind: str) -> Any:
     """A fact's value as the statement would hold it; None for one of another type."""
     if kind == "integer":
         return int(value) if isinstance(value, int) and abs(value) <= BIGINT_MAX else None
@@ -275,16 +287,16 @@ def _typed(value: Any, kind: str) -> Any:
     """A derived value where it has the fact's type already; what a cast would make of another is DuckDB's to say."""
     if value is None or value is UNSURE:
         return value
-    held = _held(value, kind)
+    held = typed_fact(value, kind)
     return held if type(held) is type(value) else UNSURE
 
 
-def _verdict(rule: Rule, facts: Mapping[str, Any], hidden: set[str], in_all: set[str]) -> Any:
+def _verdict(rule: Rule, facts: Mapping[str, Any], hidden: AbstractSet[str], in_all: AbstractSet[str]) -> Any:
     """Whether a rule breaks: it is undecided where a NULL that it tests stands for something unknown."""
     verdict = breaks(*rule.trees, facts)
     if verdict is False or not hidden:
         return verdict
-    tested = hidden.intersection(rule.null_tested)
+    tested = [name for name in rule.null_tested if name in hidden]
     if any(name in in_all and facts.get(name) is None for name in tested):
         return None
     return UNSURE if tested else verdict
@@ -294,7 +306,7 @@ def _run(
     con: duckdb.DuckDBPyConnection,
     rows: Sequence[Row],
     unknown: Sequence[list[str]],
-    settled: _Settled,
+    settled: Settled,
     vocabulary: Vocabulary,
     guard: str,
 ) -> list[tuple[Any, ...]]:
