@@ -22,29 +22,54 @@ LANGUAGES = ("en", "zh")
 
 def pages(con: duckdb.DuckDBPyConnection, language: str, layouts: Layouts) -> list[Page]:
     """Every page in one language, in reading order."""
-    from ascend_compat.docs.pages import matrix, models
+    from ascend_compat.docs.keys import Keys
+    from ascend_compat.docs.pages import (
+        explorer,
+        features,
+        frameworks,
+        health,
+        home,
+        matrix,
+        models,
+        recipes,
+        releases,
+        rules,
+        stacks,
+    )
 
-    source = Source(con, language)
+    source, keys = Source(con, language), Keys(con)
     rungs = Rungs(source)
     return [
+        *home.pages(source),
+        *explorer.pages(source, rungs),
         *matrix.pages(source, rungs),
         *models.pages(source, rungs, layouts),
+        *features.pages(source, keys),
+        *frameworks.pages(source, keys),
+        *rules.pages(source, keys),
+        *rules.codes(source),
+        *releases.pages(source),
+        *stacks.pages(source),
+        *recipes.pages(source),
+        *health.pages(source),
     ]
 
 
 def build(con: duckdb.DuckDBPyConnection, out: Path, languages: Sequence[str], form: str) -> int:
     """Write the documentation below ``out`` and return how many pages there are. ``form`` is ``html`` or ``markdown``."""
-    from ascend_compat.docs import markdown
+    from ascend_compat.docs import listing, markdown, site
 
     layouts = Layouts(con)
-    count = 0
-    for language in languages:
-        made = pages(con, language, layouts)
-        for page in made:
-            write(out / language / f"{page.id}.md", markdown.render(page))
+    made = {language: pages(con, language, layouts) for language in languages}
+    if form == "html":
+        site.render(made, out)
+    for language, own in made.items():
+        for page in own:
+            if form == "markdown":
+                write(out / language / f"{page.id}.md", markdown.render(page))
             write(out / language / f"{page.id}.json", twin(page, language))
-        count += len(made)
-    return count
+    listing.write_all(con, made, out, form)
+    return sum(map(len, made.values()))
 
 
 def twin(page: Page, language: str) -> str:

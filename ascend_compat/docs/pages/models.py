@@ -307,7 +307,7 @@ def _evidence(source: Source, model: str, claims: list[dict[str, Any]], data: di
         ]
         body: list[list[Line]] = [
             [
-                Link(row["recipe"], "recipes/index", row["recipe"]),
+                Link(row["recipe"], f"recipes/{row['recipe']}"),
                 source.release(row["product"], row["release"]),
                 f"{row['devices']} x {row['device']}" + (t(" (simulated)", "（模拟）") if row["simulated"] else ""),
                 row["result"],
@@ -328,7 +328,7 @@ def _evidence(source: Source, model: str, claims: list[dict[str, Any]], data: di
     if recipes:
         blocks.append(Paragraph(t("Recipes that exercise what is claimed for it:", "可用于验证上述声明的配方：")))
         blocks.append(
-            Bullets([[Link(row["name"], "recipes/index", row["name"]), t(": ", "："), row["title"]] for row in recipes])
+            Bullets([[Link(row["name"], f"recipes/{row['name']}"), t(": ", "："), row["title"]] for row in recipes])
         )
     return blocks
 
