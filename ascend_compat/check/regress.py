@@ -236,14 +236,10 @@ def _told(before: list[_Window] | None, after: list[_Window] | None) -> tuple[st
 
 def _fired(base: Side, now: Side, difference: Difference) -> Iterator[Change]:
     """Rules that fire elsewhere: on examples at every version, and on the grid of parallel sizes."""
-    old_rows, new_rows = sides.example_rows(base, base), sides.example_rows(now, base)
-    for framework in sides.frameworks(base):
-        old = sides.firing(base, framework, old_rows.get(framework, {}), only_newest=False)
-        new = sides.firing(now, framework, new_rows.get(framework, {}), only_newest=False)
-        yield from _moved("example", framework, old, new, difference)
-        old = sides.firing(base, framework, sides.grid_rows(base, framework), only_newest=True)
-        new = sides.firing(now, framework, sides.grid_rows(now, framework), only_newest=True)
-        yield from _moved("grid", framework, _unversioned(old), _unversioned(new), difference)
+    before, after = sides.fired(base, base), sides.fired(now, base)
+    for framework, (examples, grid) in before.items():
+        yield from _moved("example", framework, examples, after[framework][0], difference)
+        yield from _moved("grid", framework, _unversioned(grid), _unversioned(after[framework][1]), difference)
 
 
 def _unversioned(firing: Firing) -> Firing:

@@ -40,6 +40,10 @@ _ARCHITECTURES = (
 )  # fmt: skip
 
 
+# by case, ``name@version``: the rules that break there
+Firing = dict[str, frozenset[str]]
+
+
 @dataclass(slots=True)
 class Side:
     """One state of the matrix: its name, its database, and the declared changes its documents hold."""
@@ -48,6 +52,7 @@ class Side:
     con: duckdb.DuckDBPyConnection
     declared: list[dict[str, Any]] = field(default_factory=list)
     _engine: Engine | None = None
+    _own: dict[str, tuple[Firing, Firing]] | None = None
 
     @property
     def engine(self) -> Engine:
@@ -145,7 +150,21 @@ def _take_out(revision: str, root: Path, folder: Path) -> None:
                 path.write_bytes(stream.read())
 
 
-Firing = dict[str, frozenset[str]]
+def fired(side: Side, asked: Side) -> dict[str, tuple[Firing, Firing]]:
+    """By framework of ``asked``: what ``side`` says of the examples ``asked`` holds, and of its own grid."""
+    if side is asked and side._own is not None:
+        return side._own
+    rows = example_rows(side, asked)
+    found = {
+        framework: (
+            firing(side, framework, rows.get(framework, {}), only_newest=False),
+            firing(side, framework, grid_rows(side, framework), only_newest=True),
+        )
+        for framework in frameworks(asked)
+    }
+    if side is asked:
+        side._own = found
+    return found
 
 
 def windows(side: Side, framework: str) -> dict[str, list[Rule]]:
