@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.claims import BUNDLE, Question
 from ascend_compat.check.engine import Engine, Options, worst
 from ascend_compat.check.finding import Report
+from ascend_compat.check.many import WORTHWHILE, check_in_processes, listed, reports_of
 from ascend_compat.errors import UsageError
 
 if TYPE_CHECKING:
@@ -139,29 +141,25 @@ def check_paths(
     framework: str | None = None,
     recursive: bool = False,
     options: Options | None = None,
+    processes: int = 1,
 ) -> Iterator[Report]:
-    """Reports for job files, directories or ``-``, in order; an unreadable file is a report, not an exception."""
+    """Reports for job files, directories or ``-``, in order; an unreadable file is a report, not an exception.
+
+    With more than one of ``processes``, several hundred files are checked in as many, against the current matrix.
+    """
     from ascend_compat.jobs.read import read_paths
 
-    engine = Engine(con)
     options = options or Options()
-    pending: list[Any] = []
-
-    def flush() -> Iterator[Report]:
-        launches = [item for item in pending if not isinstance(item, Report)]
-        checked = iter(engine.check(launches, options))
-        for item in pending:
-            yield item if isinstance(item, Report) else next(checked)
-        pending.clear()
-
-    for read in read_paths([str(path) for path in paths], framework=framework, recursive=recursive):
-        if read.error is not None:
-            finding = engine.problem(read.error)
-            pending.append(Report(read.file, None, None, None, None, None, "unreadable", [finding]))
-        pending.extend(read.launches)
-        if len(pending) >= _BATCH:
-            yield from flush()
-    yield from flush()
+    named = [str(path) for path in paths]
+    if processes > 1 and options.stack is None:
+        files = listed(named, recursive)
+        if len(files) > WORTHWHILE:
+            yield from check_in_processes(con, files, framework, options, processes)
+            return
+    engine = Engine(con)
+    reads = read_paths(named, framework=framework, recursive=recursive)
+    while batch := list(islice(reads, _BATCH)):
+        yield from reports_of(engine, batch, options)
 
 
 def check(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ascend_compat.check.finding import Finding, Source, Text, WayOut
 from ascend_compat.check.labels import Labels
+from ascend_compat.check.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +76,7 @@ class Claims:
     """Asks the claim tables; one object serves any number of jobs."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, catalogue: Catalogue) -> None:
-        self._con = con
+        self._con = Remembered(con)
         self._catalogue = catalogue
         self.labels = Labels(con)
         self._tables: list[_Table] | None = None

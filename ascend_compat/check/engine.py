@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ascend_compat.check.catalogue import Catalogue, fill, show
 from ascend_compat.check.claims import BUNDLE, Claims, Question, address
 from ascend_compat.check.finding import VERDICTS, Finding, Report, Source, Text, WayOut
+from ascend_compat.check.remembered import Remembered
 from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules
 from ascend_compat.check.wayout import Broken, ways_out
 from ascend_compat.jobs.model import Fact, Span
@@ -49,6 +50,7 @@ class Engine:
         self.catalogue = Catalogue(con)
         self.claims = Claims(con, self.catalogue)
         self.names = Names(con)
+        self._asked = Remembered(con)
         self._types: dict[str, str] | None = None
         self._specs: dict[str, Spec | None] = {}
         self._rules: dict[tuple[str, str, str | None], list[Rule]] = {}
@@ -150,7 +152,7 @@ class Engine:
         length, method = job.facts.get("seq_length"), job.facts.get("finetuning_type")
         lora = job.facts.get("lora_r")
         named = method.value if method and method.value else "lora" if lora and lora.origin == "stated" else "full"
-        row = self.con.execute(
+        row = self._asked.execute(
             "SELECT least(snt9b, snt9b23) FROM minimum_devices d JOIN release r USING (product, release) WHERE d.product = ? "
             "AND d.framework = ? AND d.model = ? AND d.method = ? AND d.seq_length >= ? AND r.ordinal <= ? "
             "AND snt9b IS NOT NULL ORDER BY r.ordinal DESC, d.seq_length, snt9b LIMIT 1",

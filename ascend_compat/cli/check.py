@@ -57,6 +57,7 @@ def check(
     """
     from ascend_compat.check import api
     from ascend_compat.check.engine import Options
+    from ascend_compat.check.many import processors
     from ascend_compat.check.settings import site_settings
     from ascend_compat.matrix.store import connect
     from ascend_compat.report.formats import render
@@ -88,7 +89,7 @@ def check(
         reports = api.check(con, model=model, framework=framework, features=features, product=product, release=release)
     else:
         options = Options(*api.known(con, product, release), framework_version, api.stack_facts(con, stack))
-        found = api.check_paths(con, jobs, framework=framework, recursive=recursive, options=options)
+        found = api.check_paths(con, jobs, framework=framework, recursive=recursive, options=options, processes=processors())
         reports = list(found)
     words = language(lang)
     if lock is not None:

@@ -80,25 +80,30 @@ def _failed(path: str, code: str, **words: str) -> FileRead:
     return FileRead(path, error=Problem(code, Span(path, 1), words))
 
 
-def _directory(path: str, framework: str | None) -> Iterator[FileRead]:
-    found = False
+def files_below(path: str) -> Iterator[str]:
+    """Every file below a directory, in order; hidden folders and links to folders are left out."""
     for folder, folders, files in os.walk(path, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
-        for name in sorted(files):
-            read = _listed(str(Path(folder) / name), framework)
-            if read is not None:
-                found = True
-                yield read
+        yield from (str(Path(folder) / name) for name in sorted(files))
+
+
+def _directory(path: str, framework: str | None) -> Iterator[FileRead]:
+    found = False
+    for name in files_below(path):
+        read = read_found(name, framework)
+        if read is not None:
+            found = True
+            yield read
     if not found:
         yield _failed(path, "AC2014", looked_for=detect.LOOKED_FOR)
 
 
 def holds_job(path: str, framework: str | None = None) -> bool:
     """Whether a file would be taken for a job where it is found in a folder: one that is read, or a broken one."""
-    return _listed(path, framework) is not None
+    return read_found(path, framework) is not None
 
 
-def _listed(path: str, framework: str | None) -> FileRead | None:
+def read_found(path: str, framework: str | None) -> FileRead | None:
     """A file found in a directory; None where it is no job."""
     try:
         status = Path(path).stat()

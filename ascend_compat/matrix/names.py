@@ -42,6 +42,7 @@ class Names:
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self._con = con
+        self._ordinals: dict[tuple[str, str], float | None] = {}
 
     def model(self, text: str) -> Match | None:
         """The model a name, Hugging Face id or path means.
@@ -148,7 +149,10 @@ class Names:
 
     def ordinal(self, product: str, text: str) -> float | None:
         """See :func:`ordinal`."""
-        return ordinal(self._con, product, text)
+        key = (product, text)
+        if key not in self._ordinals:
+            self._ordinals[key] = ordinal(self._con, product, text)
+        return self._ordinals[key]
 
     def _id(self, kind: str, scope: str, key: str) -> str | None:
         row = self._con.execute(
