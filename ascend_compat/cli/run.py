@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,8 @@ def run(
     if checked.report is not None and checked.verdict in REFUSED:
         _say(checked, spoken)
         if not probe:
+            if not out:
+                shutil.rmtree(checked.folder.parent, ignore_errors=True)
             click.echo(_refused(engine, checked, spoken), err=True)
             sys.exit(1)
     order.python = python_for(python)

@@ -153,13 +153,14 @@ def _shape(model: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
     shape = dict(model)
     if wanted["kind"] == "tiny":
         heads, groups = int(model["num_attention_heads"]), int(model["num_key_value_heads"])
-        ratio = max(1, heads // groups)
-        few = max(1, 4 // ratio)
+        ratio, few = max(1, min(4, heads // groups)), 1 if groups == 1 else 2
         shape.update(num_layers=wanted.get("layers", 2), hidden_size=wanted.get("hidden_size", 64))
         shape.update(vocab_size=wanted.get("vocab_size", 512), num_key_value_heads=few, num_attention_heads=few * ratio)
-        shape.update(head_dim=16, ffn_hidden_size=2 * int(shape["hidden_size"]), max_position_embeddings=2048)
+        shape.update(head_dim=16, ffn_hidden_size=2 * int(shape["hidden_size"]), max_position_embeddings=4096)
         if model.get("num_experts"):
-            shape.update(num_experts=8, moe_intermediate_size=int(shape["hidden_size"]) // 2)
+            shape.update(
+                num_experts=min(4, int(model["num_experts"])), moe_intermediate_size=int(shape["hidden_size"]) // 2
+            )
             shape.update(num_experts_per_tok=min(2, int(model["num_experts_per_tok"] or 2)))
     return shape
 
