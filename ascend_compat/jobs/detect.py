@@ -16,6 +16,7 @@ _STARTS = re.compile(
     r"\b(torchrun|torch\.distributed\.(?:launch|run)|python[0-9.]*\s+-m\s+\w+\.[\w.]+|(?:pre|post)train_\w+\.py|verl\.\w+|llamafactory-cli|lmf"
     r"|ascendfactory-cli|accelerate\s+launch|vllm\s+serve|deepspeed|cli/train_\w+\.py|train_\w+\.py|main_ppo\w*|src/train\.py|main_\w+\.py)\b"
 )
+_RUNS_PYTHON = re.compile(r"^[^#\n]*\bpython[0-9.]*\s+(?:-\w+\s+)*[^\s|;&]*\.py\b", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?[A-Za-z_]\w*=", re.MULTILINE)
 FORMATS = {
     "ascendfactory-yaml": None,
@@ -46,7 +47,7 @@ def is_shell(text: str) -> bool:
     """Whether a text reads like a shell script (or command) that starts a training program."""
     if text.startswith("#!") and not text.startswith(("#!/usr/bin/env python", "#!/usr/bin/python")):
         return True
-    return _STARTS.search(text) is not None
+    return _STARTS.search(text) is not None or _RUNS_PYTHON.search(text) is not None
 
 
 def starts_like_shell(text: str) -> bool:

@@ -54,7 +54,7 @@ def _last(launch: Launch, key: str) -> Setting | None:
 
 
 def _find(launch: Launch, name: str, root: Path) -> Path | None:
-    folders = ("configs",) if launch.framework == "mindspeed-rl" else ()
+    folders = ("configs", "configs/rlhf") if launch.framework == "mindspeed-rl" else ()
     path = _folder(launch)
     if path is not None and isinstance(path.value, str):
         folders = (path.value.removeprefix("./"), *folders)

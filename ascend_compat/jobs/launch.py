@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ascend_compat.jobs import launch_arguments as arguments
@@ -38,8 +39,8 @@ _MM = re.compile(
     r"|ae|t2v|i2v|omni|transformers|whisper|lumina|mm)\w*\.py"
 )
 _LLM = re.compile(
-    r"(?:pretrain|posttrain|train|finetune|rlhf|ray|inference|evaluation|evaluate|convert_ckpt|preprocess|pissa"
-    r"|llama_pro|cli_demo|web_demo|run_text_generation)\w*\.py|\w+_ckpt_\w+\.py"
+    r"(?:pretrain|posttrain|train|finetune|ray|inference|evaluation|evaluate|convert_ckpt|preprocess|cli_demo"
+    r"|web_demo|run_text_generation)\w*\.py|\w+_ckpt_\w+\.py"
 )
 _MEGATRON = frozenset(("--tensor-model-parallel-size", "--num-attention-heads", "--global-batch-size"))
 _LLAMA = frozenset(("train.py", "train_bash.py", "llamafactory", "llamafactory.cli", "llamafactory.launcher"))
@@ -79,6 +80,8 @@ def recognise(words: list[Word], span: Span, state: State) -> Launch | None:
     if launch is None:
         return None
     launch.settings[:0] = [*_environment(state), *command.settings]
+    if launch.framework == "mindspeed-rl":
+        launch.settings[:0] = _variables(state, ("NNODES", "NPUS_PER_NODE"))
     if launch.framework == "llamafactory":
         launch.settings.append(Setting("launch:program", command.program or name, span))
         verb = launch.entry.partition(" ")[2]
@@ -103,13 +106,18 @@ def _with_verb(name: str, words: list[Word]) -> str:
 
 
 def _environment(state: State) -> list[Setting]:
+    return _variables(state, sorted(state.exported), "env")
+
+
+def _variables(state: State, names: Iterable[str], kind: str = "shell") -> list[Setting]:
+    """Variables of the script that have a value, as settings ``kind:NAME``."""
     settings: list[Setting] = []
-    for name in sorted(state.exported):
+    for name in names:
         value: Variable | None = state.variables.get(name)
         text = scalar(value)
         if text:
             at, chain, note = place(text)
-            settings.append(Setting(f"env:{name}", value_of(list(text)), at, chain, guess=note))
+            settings.append(Setting(f"{kind}:{name}", value_of(list(text)), at, chain, guess=note))
     return settings
 
 
@@ -244,7 +252,7 @@ def _framework(entry: str, base: str, module: bool) -> str | None:
         return "verl"
     if module:
         return "mindspeed-llm" if re.match(r"mindspeed_llm\.|pretrain_gpt|posttrain_gpt", entry) else None
-    if re.search(r"(?:^|/)cli/(?:train|infer|convert|preprocess|eval)\w*\.py$", entry):
+    if re.search(r"(?:^|/)cli/(?:train|infer|convert|preprocess|eval)\w*\.py$|(?:^|/)rlhf_gpt\.py$", entry):
         return "mindspeed-rl"
     if base in _LLAMA:
         return "llamafactory"

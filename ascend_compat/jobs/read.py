@@ -160,7 +160,7 @@ def _read_text(path: str, text: str, beside: Path | None, framework: str | None)
         try:
             documents = parse(text, path)
         except TreeError as error:
-            if error.problem.code != "AC2008" or not detect.is_shell(text):
+            if error.problem.code != "AC2008" or not (detect.is_shell(text) or path.endswith(".sh")):
                 raise
             wrong = error
         else:
@@ -176,7 +176,7 @@ def _read_text(path: str, text: str, beside: Path | None, framework: str | None)
             return _failed(path, "AC2013", framework=str(framework), found=launches[0].framework)
         if matching:
             return FileRead(path, matching)
-    if wrong is not None:
+    if wrong is not None and not path.endswith(".sh"):
         raise wrong
     return _failed(path, "AC2012", looked_for=detect.LOOKED_FOR)
 

@@ -54,7 +54,7 @@ def test_releases_are_in_order() -> None:
 def test_keys_are_all_there_named_once_and_sourced() -> None:
     body = document("frameworks", "keys", "mindspeed-rl.yaml")
     names = [key["key"] for key in body["keys"]]
-    assert len(names) == len(set(names)) == 518
+    assert len(names) == len(set(names)) == 522
     assert sum(bool(key.get("present")) for key in body["keys"]) == 8
     for key in body["keys"]:
         assert key["source"].partition(":")[0] in body["sources"], key["key"]

@@ -7,8 +7,9 @@ says per file what was found, what stayed unresolved and why, the verdict and th
 from __future__ import annotations
 
 import argparse
-import csv
 import json
+import os
+import re
 import sys
 import time
 from collections import Counter
@@ -17,53 +18,64 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agreement import compare
+
 from ascend_compat.check.engine import Engine, Options, row_of
 from ascend_compat.check.finding import Report
 from ascend_compat.check.rules import evaluate
 from ascend_compat.jobs.derive import attach
 from ascend_compat.jobs.model import Job, Launch
 from ascend_compat.jobs.read import read_file
+from ascend_compat.matrix.names import Names
 from ascend_compat.matrix.store import connect
 
 # repository -> (framework, version of its main branch, folders and patterns of its examples)
 REPOSITORIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "MindSpeed-LLM": ("mindspeed-llm", "master", ("examples/mcore/**/*.sh", "examples/fsdp2/**/*.sh")),
-    "verl": ("verl", "main", ("examples/**/*.sh", "tests/special_npu/**/*.sh")),
-    "MindSpeed-RL": ("mindspeed-rl", "master", ("configs/*.yaml",)),
-    "LLaMA-Factory": ("llamafactory", "main", ("examples/**/*.yaml",)),
+    "MindSpeed-LLM": ("mindspeed-llm", "master", ("examples/**/*.sh", "tests/st/**/*.sh")),
+    "verl": (
+        "verl",
+        "main",
+        (
+            *("examples/**/*.sh", "examples/**/*.yaml", "tests/special_npu/**/*.sh", "tests/special_e2e/**/*.sh"),
+            *("verl/experimental/**/shell/*.sh", "recipe/**/*.sh"),
+        ),
+    ),
+    "MindSpeed-RL": (
+        "mindspeed-rl",
+        "master",
+        ("configs/*.yaml", "examples/**/*.sh", "tests/st/**/*.sh", "tests/st/**/test_*.yaml"),
+    ),
+    "LLaMA-Factory": ("llamafactory", "main", ("examples/**/*.yaml", "examples/**/*.sh")),
 }
-NOT_TRAINING = ("convert_ckpt", "preprocess_data", "inference", "evaluation", "generate", "model_merger", "merge")
-# column of an EXAMPLES.tsv -> fact; columns not named here are compared under their own name when that is a fact
-COLUMNS = {
-    "TP": "tensor_parallel",
-    "PP": "pipeline_parallel",
-    "CP": "context_parallel",
-    "EP": "expert_parallel",
-    "VPP": "virtual_pipeline_chunks",
-    "layers_per_vpp_chunk": "virtual_pipeline_layers",
-    "nodes": "nnodes",
-    "DP": "data_parallel",
-    "seq": "seq_length",
-    "mbs": "micro_batch_size",
-    "gbs": "global_batch_size",
-    "micro_batches": "num_micro_batches",
-    "layers": "num_layers",
-    "num_npus": "actor_devices",
-    "cutoff_len": "seq_length",
-    "grad_accum": "gradient_accumulation_steps",
-    "template": "chat_template",
-}
-KEYS = ("script", "config", "file")
+NO_JOB = "AC2012"
+KEY_CODES = frozenset(("AC2020", "AC2021", "AC2022", "AC2034", "AC2037"))
+NOT_TRAINING = (
+    "convert_ckpt",
+    "_ckpt_",
+    "preprocess_data",
+    "preprocess_prompt",
+    "inference",
+    "evaluation",
+    "model_merger",
+)
+# programs and keys that train, as a plain search of the text finds them: the other count of launches
+TRAINS = re.compile(
+    r"^[^#\n]*(?:(?:pre|post)train_\w+\.py|train_fsdp2\.py|rlhf_gpt\.py|cli/train_\w+\.py|[\w.]+\.(?:main_\w+|\w*sft_trainer\w*|fully_async_main)\b(?!\.yaml)"
+    r"|llamafactory-cli train|src/train\.py)",
+    re.MULTILINE,
+)
 
 
 @dataclass
 class Outcome:
-    """What one file came to."""
+    """What one file came to. ``named`` counts the lines that name a training program, found without the reader."""
 
     repo: str
     file: str
     error: str | None = None
     jobs: list[tuple[Job, Report]] = field(default_factory=list)
+    apart: list[tuple[Job, Report]] = field(default_factory=list)
+    named: int = 0
     seconds: float = 0.0
 
 
@@ -71,17 +83,30 @@ def outcomes(engine: Engine, repo: str, root: Path, version: str | None, pattern
     """Every example of a checkout, in order of its path."""
     _, newest, usual = REPOSITORIES[repo]
     files = sorted({path for pattern in patterns or usual for path in root.glob(pattern) if path.is_file()})
+    options = Options(framework_version=version or newest)
     for path in files:
         started = time.perf_counter()
         read = read_file(str(path))
         outcome = Outcome(repo, str(path.relative_to(root)), read.error.code if read.error else None)
-        launches = [launch for launch in read.launches if not _apart(launch)]
-        options = Options(framework_version=version or newest)
-        reports = engine.check(launches, options)
-        for launch, report in zip(launches, reports, strict=True):
-            outcome.jobs.append((_understood(engine, launch, options), report))
+        reports = engine.check(read.launches, options)
+        for launch, report in zip(read.launches, reports, strict=True):
+            pair = (_understood(engine, launch, options), report)
+            (outcome.apart if _apart(launch) else outcome.jobs).append(pair)
         outcome.seconds = time.perf_counter() - started
+        outcome.named = len(TRAINS.findall(path.read_text(encoding="utf-8", errors="replace")))
         yield outcome
+
+
+def values(root: Path, found: list[Outcome]) -> dict[str, list[dict[str, Any]]]:
+    """The facts of the launches in each file, and of those elsewhere that name it, by the file's path under ``root``."""
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    for outcome in found:
+        for job, _ in (*outcome.jobs, *outcome.apart):
+            facts = {name: fact.value for name, fact in job.facts.items()} | {"(model)": job.model}
+            files = {setting.span.file for setting in job.launch.settings} | {job.launch.file}
+            for file in files:
+                by_file.setdefault(os.path.relpath(file, root), []).append(facts)
+    return by_file
 
 
 def _apart(launch: Launch) -> bool:
@@ -98,84 +123,47 @@ def _understood(engine: Engine, launch: Launch, options: Options) -> Job:
     return job
 
 
-def agreement(outcomes_: list[Outcome], path: Path) -> tuple[Counter[str], list[str]]:
-    """Cells of a table of expected facts that agree, by column, and a line for each that does not."""
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    rows = list(csv.DictReader(lines, delimiter="\t"))
-    by_file = {outcome.file: outcome for outcome in outcomes_}
-    agreed: Counter[str] = Counter()
-    differing = []
-    for row in rows:
-        name = next(row[key] for key in KEYS if key in row)
-        outcome = by_file.get(name)
-        if outcome is None or not outcome.jobs:
-            continue
-        for column, wanted in row.items():
-            if not wanted or column in KEYS:
-                continue
-            fact = COLUMNS.get(column, column)
-            found = [job.facts[fact].value for job, _ in outcome.jobs if fact in job.facts]
-            if not found:
-                continue
-            agreed[f"{column} of"] += 1
-            if any(_same(value, wanted) for value in found):
-                agreed[column] += 1
-            else:
-                differing.append(f"{name}: {column} is {found[0]!r}, expected {wanted}")
-    return agreed, differing
-
-
-def _same(value: Any, wanted: str) -> bool:
-    if isinstance(value, bool):
-        said = [word.strip("()").lower() for word in wanted.split()]
-        return (
-            str(value).lower() in said
-            or (value and said[0] in ("dynamic_batching", "padding_free"))
-            or (not value and said[0] == "normal")
-        )
-    if isinstance(value, list):
-        return ",".join(map(str, value)) == wanted
-    if isinstance(value, (int, float)):
-        try:
-            return float(value) == float(wanted.split()[0])
-        except ValueError:
-            return False
-    return value is not None and str(value).lower() == wanted.lower()
-
-
 def summary(found: list[Outcome]) -> dict[str, Any]:
     """Counts over all files."""
     facts = unresolved = 0
     reasons: Counter[str] = Counter()
     verdicts: Counter[str] = Counter()
-    impossible = []
-    unknown_keys = []
+    rejected, warned, doubtful = [], [], []
     for outcome in found:
         for job, report in outcome.jobs:
             verdicts[report.verdict] += 1
             facts += len(job.facts)
-            for fact in job.facts.values():
+            for name, fact in job.facts.items():
                 if fact.origin == "unknown" and fact.span is not None:
                     unresolved += 1
                     reasons[fact.why.en if fact.why else "?"] += 1
+                    doubtful.append(f"{outcome.file}:{fact.span.line} {name}")
             for finding in report.findings:
                 place = f"{outcome.file}:{finding.span.line if finding.span else 0}"
                 if finding.verdict in ("impossible", "unsupported"):
-                    impossible.append(f"{place} {finding.code} {finding.message.en}")
-                elif finding.code in ("AC2020", "AC2021", "AC2022"):
-                    unknown_keys.append(f"{place} {finding.message.en}")
+                    rejected.append(f"{place} {finding.code} {finding.message.en}")
+                elif finding.code in KEY_CODES:
+                    warned.append(f"{place} {finding.code} {finding.message.en}")
     return {
         "files": len(found),
-        "files_with_launches": sum(bool(outcome.jobs) for outcome in found),
+        "files_that_train": sum(bool(outcome.jobs) for outcome in found),
         "launches": sum(len(outcome.jobs) for outcome in found),
-        "not_read": [f"{outcome.file}: {outcome.error}" for outcome in found if outcome.error],
+        "other_launches": sum(len(outcome.apart) for outcome in found),
+        "no_job": sum(not outcome.jobs and not outcome.apart for outcome in found),
+        "missed": [
+            f"{outcome.file}: {len(outcome.jobs)} of {outcome.named} {outcome.error or ''}"
+            for outcome in found
+            if outcome.named > len(outcome.jobs)
+        ],
+        "unreadable": [f"{one.file}: {one.error}" for one in found if one.error and one.error != NO_JOB],
         "facts": facts,
         "unresolved": unresolved,
         "unresolved_share": round(unresolved / facts, 5) if facts else 0.0,
         "unresolved_reasons": dict(reasons.most_common()),
+        "unresolved_facts": doubtful,
         "verdicts": dict(verdicts),
-        "rejected": impossible,
-        "key_warnings": unknown_keys,
+        "rejected": rejected,
+        "key_warnings": warned,
         "slowest_seconds": round(max((outcome.seconds for outcome in found), default=0.0), 3),
     }
 
@@ -198,13 +186,14 @@ def main() -> int:
         found = list(outcomes(engine, name, Path(path), options.framework_version, options.pattern))
         result[name] = summary(found)
         if name in expected:
-            agreed, differing = agreement(found, Path(expected[name]))
-            columns = {key: f"{agreed[key]}/{agreed[f'{key} of']}" for key in agreed if not key.endswith(" of")}
-            result[name] |= {"agreement": columns, "differing": differing}
+            names = Names(engine.con)
+            facts_of = values(Path(path), found)
+            result[name] |= compare(name, facts_of, Path(expected[name]), names).as_dict()
         if options.files:
             for outcome in found:
                 verdicts = ",".join(report.verdict for _, report in outcome.jobs) or outcome.error or "no launch"
-                print(f"{outcome.file}\t{len(outcome.jobs)}\t{verdicts}\t{outcome.seconds:.3f} s")
+                facts = sum(len(job.facts) for job, _ in outcome.jobs)
+                print(f"{outcome.file}\t{len(outcome.jobs)}\t{facts} facts\t{verdicts}\t{outcome.seconds:.3f} s")
     if options.format == "json":
         print(json.dumps(result, ensure_ascii=False, indent=2))
     else:
