@@ -69,6 +69,12 @@ _RULES = (
 )
 
 
+_EVIDENCE = (
+    "SELECT product, release, framework, model, feature, state FROM cell_state WHERE state <> 'claimed' ORDER BY ALL"
+)
+_RUNGS = ("claimed", "smoke", "verified")
+
+
 @dataclass(slots=True)
 class Change:
     """One answer that is not what it was. ``reason`` is the declaration that lets it through; None without one."""
@@ -112,6 +118,7 @@ def compare(base: Side, now: Side, folders: Sequence[Path] = ()) -> Difference:
     if any(_table(base, name) != _table(now, name) for name in _RULE_TABLES):
         found += _fired(base, now, difference)
     found += _jobs(base, now, folders, difference)
+    found += _evidence(base, now, difference)
     _declare(found, [entry for entry in now.declared if entry not in base.declared])
     return difference
 
@@ -289,6 +296,23 @@ def _jobs(base: Side, now: Side, folders: Sequence[Path], difference: Difference
             f"{verdict or 'no job'} {' '.join(sorted(one))}".rstrip() for verdict, one in zip((before, after), codes)
         ]
         yield Change("job", kind, key, told[0], told[1], codes=tuple(sorted(codes[0] ^ codes[1])))
+
+
+def _evidence(base: Side, now: Side, difference: Difference) -> Iterator[Change]:
+    """The ratchet: cells that runs had shown to work and that are proven less now, or have become stale or contradicted."""
+    old, new = ({row[:5]: row[5] for row in side.rows(_EVIDENCE)} for side in (base, now))
+    keys = [*old, *(key for key in new if key not in old)]
+    difference.compared["evidence"] = len(keys)
+    for key in keys:
+        before, after = old.get(key, "claimed"), new.get(key, "claimed")
+        if before == after:
+            continue
+        if after in _RUNGS and before in _RUNGS:
+            kind = "lost" if _RUNGS.index(after) < _RUNGS.index(before) else "added"
+        else:
+            kind = "added" if after in _RUNGS else "lost" if before in _RUNGS[1:] else "changed"
+        names = ("product", "release", "framework", "model", "feature")
+        yield Change("evidence", kind, dict(zip(names, key)), before, after)
 
 
 def _declare(changes: Iterable[Change], entries: Sequence[Mapping[str, Any]]) -> None:

@@ -80,7 +80,7 @@ def base_side(base: str, root: Path) -> Iterator[Side]:
             raise UsageError(f"there is no database {base}")
         try:
             con = duckdb.connect(base, read_only=True)
-            con.execute("SELECT count(*) FROM claim, rule_set WHERE false")
+            con.execute("SELECT count(*) FROM claim, rule_set, cell_state WHERE false")
         except duckdb.Error as error:
             raise UsageError(f"{base} is not a database of the matrix: {str(error).splitlines()[0]}") from None
         with con:

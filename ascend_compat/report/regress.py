@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ascend_compat.check.regress import Change, Difference
 
 FORMATS = ("text", "markdown", "json")
-_PARTS = ("default", "claim", "cell", "names", "rule", "example", "grid", "job")
+_PARTS = ("default", "claim", "cell", "names", "rule", "example", "grid", "job", "evidence")
 _KINDS = ("lost", "changed", "became unknown", "gained", "added")
 _SHOWN = 12
 _MAX_SAID = 240
@@ -21,7 +21,7 @@ _WORDS = {
     "en": {
         "default": "Answers without naming a release", "claim": "Claims", "cell": "Cells that move no claim",
         "names": "Questions by names that no claim explains", "rule": "Rules", "example": "Rule examples, at every version",
-        "grid": "Grid of parallel sizes", "job": "Known job files",
+        "grid": "Grid of parallel sizes", "job": "Known job files", "evidence": "Evidence of runs",
         "lost": "lost", "changed": "changed", "became unknown": "became unknown", "gained": "gained", "added": "new",
         "declared": "declared: {reason}", "undeclared": "NOT DECLARED", "more": "and {count} more",
         "same": "Nothing answers differently.", "compared": "Compared: {listed}.",
@@ -32,7 +32,7 @@ _WORDS = {
     "zh": {
         "default": "未指定版本时的应答", "claim": "声明", "cell": "不影响声明的单元格",
         "names": "无法由声明解释的名称查询", "rule": "规则", "example": "各版本下的规则示例",
-        "grid": "并行规模网格", "job": "已知作业文件",
+        "grid": "并行规模网格", "job": "已知作业文件", "evidence": "运行证据",
         "lost": "不再支持", "changed": "变化", "became unknown": "变为未说明", "gained": "新支持", "added": "新增",
         "declared": "已声明：{reason}", "undeclared": "未声明", "more": "另有 {count} 项",
         "same": "所有应答均无变化。", "compared": "比较范围：{listed}。",

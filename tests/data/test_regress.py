@@ -260,6 +260,25 @@ def test_a_new_default_release_reads_well(base: Side, mutate: Callable[..., Side
     assert len(body["changes"]) == len(difference.changes) > body["undeclared"] // 2 > 0
 
 
+def test_evidence_may_not_fall(base: Side, con: duckdb.DuckDBPyConnection) -> None:
+    """States of cells stand in for runs: what was verified and is smoke, stale or nothing now is told; what rose is new."""
+    cells = con.execute("SELECT product, release, framework, model, feature FROM claim ORDER BY ALL LIMIT 5").fetchall()
+
+    class Told(Side):
+        states: tuple[str, ...] = ()
+
+        def rows(self, sql: str) -> list[tuple[Any, ...]]:
+            return [(*cell, state) for cell, state in zip(cells, self.states) if state != "claimed"]
+
+    old, new = Told("old", con), Told("new", con)
+    old.states = ("verified", "verified", "smoke", "claimed", "claimed")
+    new.states = ("smoke", "stale", "claimed", "contradicted", "verified")
+    found = list(regress._evidence(old, new, Difference("", "")))
+    assert [change.kind for change in found] == ["lost", "lost", "lost", "changed", "added"]
+    assert [change.needs_reason for change in found] == [True, True, True, True, False]
+    assert list(regress._evidence(base, base, Difference("", ""))) == []
+
+
 def test_bases_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "x.duckdb").write_text("no database")
     for wrong in (str(tmp_path / "x.duckdb"), str(tmp_path / "gone.duckdb"), "no-such-revision", "--output=x"):
