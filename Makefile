@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test mutants check bench docs clean
+.PHONY: help setup demo test test-browser mutants check bench docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,14 @@ check: $(STAMP) ## format, lint, types, data lint, generated files
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/ascend-compat matrix lint
+	$(BIN)/ascend-compat docs check README.md docs/*.md
+
+docs: $(STAMP) ## make the support documentation, in both languages, in site/
+	$(BIN)/ascend-compat docs build --out site
+
+test-browser: $(STAMP) ## look at the site in Chromium (Debian's package)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	$(BIN)/python -m pytest tests/browser --override-ini addopts= -q -p no:cacheprovider
 
 bench: $(STAMP) ## measure (ratios within one run)
 	$(BIN)/python -m pytest tests/bench --override-ini addopts= -q

@@ -10,7 +10,7 @@ from ascend_compat.docs.rungs import Rungs
 from ascend_compat.docs.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     import duckdb
@@ -55,11 +55,20 @@ def pages(con: duckdb.DuckDBPyConnection, language: str, layouts: Layouts) -> li
     ]
 
 
-def build(con: duckdb.DuckDBPyConnection, out: Path, languages: Sequence[str], form: str) -> int:
-    """Write the documentation below ``out`` and return how many pages there are. ``form`` is ``html`` or ``markdown``."""
+def build(
+    con: duckdb.DuckDBPyConnection,
+    out: Path,
+    languages: Sequence[str],
+    form: str,
+    planned: Collection[str] | None = None,
+) -> int:
+    """Write the documentation below ``out`` and return how many pages there are. ``form`` is ``html`` or ``markdown``.
+
+    ``planned`` names the models whose layouts are looked for; by default all of them.
+    """
     from ascend_compat.docs import listing, markdown, site
 
-    layouts = Layouts(con)
+    layouts = Layouts(con, planned)
     made = {language: pages(con, language, layouts) for language in languages}
     if form == "html":
         site.render(made, out)

@@ -30,7 +30,7 @@ class Curve:
 
 def heat(columns: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[str, str] | None]]]) -> str:
     """A grid of coloured cells, each with its class and its text; None is an empty place."""
-    left, top, wide, high = 8 + 7 * max((len(name) for name, _ in rows), default=0), 92, 46, 26
+    left, top, wide, high = 8 + 7 * max((len(name) for name, _ in rows), default=0), 66, 46, 26
     width, height = left + wide * len(columns) + 60, top + high * len(rows) + 4
     parts = [_open(width, height)]
     for number, name in enumerate(columns):

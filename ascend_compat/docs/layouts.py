@@ -9,6 +9,8 @@ from ascend_compat.check.engine import Engine
 from ascend_compat.check.plan import Request, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import duckdb
 
 # one method a framework: what differs between methods is memory, and `plan` answers for the others
@@ -59,9 +61,9 @@ class Planned:
 
 
 class Layouts:
-    """Plans of every model in every framework that some source grants it; made once, for both languages."""
+    """Plans of every model (or of ``only`` some) in every framework that some source grants it; made once, for both languages."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, only: Collection[str] | None = None) -> None:
         engine = Engine(con)
         self._pages: dict[str, str] = {
             rule: f"rules/{framework}-{topic}"
@@ -73,7 +75,7 @@ class Layouts:
         ).fetchall()
         templates = {row[0] for row in con.execute("SELECT framework FROM template").fetchall()}
         for model, framework in pairs:
-            if framework in METHODS and framework in templates:
+            if framework in METHODS and framework in templates and (only is None or model in only):
                 self._found.setdefault(model, []).append(_planned(engine, model, framework))
 
     def of(self, model: str) -> list[Planned]:

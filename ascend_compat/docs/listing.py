@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ascend_compat.docs.drawing import badge
 from ascend_compat.docs.page import SCHEMA_VERSION
-from ascend_compat.docs.rungs import Rungs
+from ascend_compat.docs.rungs import ORDER, Rungs
 from ascend_compat.docs.source import GRANTED, Source
 
 if TYPE_CHECKING:
@@ -95,18 +95,20 @@ def badges(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
     source = Source(con, "en")
     rungs = Rungs(source)
     granted: dict[str, set[str]] = {}
+    lowest: dict[str, str] = {}
     for row in source.rows(_STANDING, BADGE_PRODUCT):
         model, framework, feature = row["model"], row["framework"], row["feature"]
         label = f"{source.models[model]} {source.features[feature]}"
-        if row["status"] in GRANTED:
-            granted.setdefault(model, set()).add(framework)
         rung = rungs.of(row["product"], row["last_stated"], framework, model, feature).state
         told = row["status"] in GRANTED
+        if told:
+            granted.setdefault(model, set()).add(framework)
+            lowest[model] = min(lowest.get(model, rung), rung, key=ORDER.index)
         said = f"{source.frameworks[framework]}: {source.status_words(row['status'])}" + (
             f" ({source.rung_words(rung)})" if told else ""
         )
         yield f"{framework}/{model}/{feature}", badge(label, said, rung if told else row["status"])
     for model, name in source.models.items():
-        found = granted.get(model, set())
-        said = ", ".join(source.frameworks[each] for each in sorted(found)) + " (claimed)" if found else "not claimed"
-        yield f"models/{model}", badge(name, said, "claimed")
+        found = ", ".join(source.frameworks[each] for each in sorted(granted.get(model, ())))
+        rung = lowest.get(model, "claimed")
+        yield f"models/{model}", badge(name, f"{found} ({source.rung_words(rung)})" if found else "not claimed", rung)

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
     from ascend_compat.docs.source import Source
 
-_ORDER = ("contradicted", "stale", "claimed", "smoke", "verified")
+# from the worst: what a badge or a cell of several claims shows
+ORDER = ("contradicted", "stale", "claimed", "smoke", "verified")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +51,4 @@ class Rungs:
         """The rung of a cell that stands for several models and features: never more than the least of them shows."""
         features = list(features)
         found = [self.of(product, release, framework, model, feature) for model in models for feature in features]
-        return min(found, key=lambda rung: _ORDER.index(rung.state), default=self._none)
+        return min(found, key=lambda rung: ORDER.index(rung.state), default=self._none)

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.docs import html
-from ascend_compat.docs.page import Heading, plain
+from ascend_compat.docs.markdown import href
+from ascend_compat.docs.page import Heading
 from ascend_compat.docs.pages.home import SECTIONS
 from ascend_compat.errors import CompatError, UsageError
 
@@ -23,8 +25,20 @@ if TYPE_CHECKING:
 _CONF = """
 extensions = ["ascend_compat.docs.sphinx_pages"]
 """
-_STATIC = Path(__file__).parent / "static"
 NAMES = {"en": "Ascend training support", "zh": "昇腾训练支持"}
+# as furo's templates have them, with what stands around so that no word of a page is touched
+_THEME_WORDS = {
+    "<title>Contents</title>": "<title>目录</title>",
+    "<title>Menu</title>": "<title>菜单</title>",
+    ">Skip to content<": ">跳到正文<",
+    ">Back to top<": ">返回顶部<",
+    "\n            On this page\n": "\n            本页目录\n",
+    'aria-label="Toggle Light / Dark / Auto color theme"': 'aria-label="切换浅色、深色或自动主题"',
+    'aria-label="Toggle site navigation sidebar"': 'aria-label="打开或关闭站点导航"',
+    'aria-label="Toggle table of contents sidebar"': 'aria-label="打开或关闭本页目录"',
+    'class="visually-hidden">Toggle site navigation sidebar<': 'class="visually-hidden">打开或关闭站点导航<',
+    'class="visually-hidden">Toggle table of contents sidebar<': 'class="visually-hidden">打开或关闭本页目录<',
+}
 _OTHER = {"en": ("zh", "中文"), "zh": ("en", "English")}
 
 
@@ -48,7 +62,7 @@ def render(made: Mapping[str, Sequence[Page]], out: Path) -> None:
             if code:
                 raise CompatError(f"Sphinx ({language}): {output.decode('utf-8', 'replace').strip()}")
     for language in made:
-        _tidy(out / language)
+        _tidy(out / language, language)
 
 
 def _sources(pages: Sequence[Page], language: str, folder: Path) -> None:
@@ -79,8 +93,8 @@ def _top(page: Page, language: str, titles: Mapping[str, str]) -> str:
     other, name = _OTHER[language]
     up = ""
     if page.parent:
-        to = html.href(page, page.parent, "", ".html")
-        up = f'<a href="{to}">← {html.escape(titles[page.parent], quote=False)}</a>'
+        to = href(page, page.parent, "", ".html")
+        up = f'<a href="{to}">← {escape(titles[page.parent], quote=False)}</a>'
     depth = "../" * page.id.count("/")
     switch = (
         f'<a class="switch" hreflang="{other}" lang="{other}" href="{depth}../{other}/{html.href_of(page)}">{name}</a>'
@@ -110,18 +124,15 @@ def _sphinx(language: str) -> str:
     return {"zh": "zh_CN"}.get(language, language)
 
 
-def _tidy(folder: Path) -> None:
-    """Remove what serves Sphinx alone."""
+def _tidy(folder: Path, language: str) -> None:
+    """Remove what serves Sphinx alone; put the theme's words that have no translation into Chinese."""
     for name in (".buildinfo", "objects.inv"):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "_sources", ignore_errors=True)
-
-
-def text_of(page: Page) -> str:
-    """The first sentence of a page, for lists of pages."""
-    from ascend_compat.docs.page import Paragraph
-
-    for block in page.blocks:
-        if isinstance(block, Paragraph):
-            return plain(block.line)
-    return ""
+    if language != "zh":
+        return
+    for path in folder.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for english, chinese in _THEME_WORDS.items():
+            text = text.replace(english, chinese)
+        path.write_text(text, encoding="utf-8", newline="\n")

@@ -97,7 +97,7 @@ class Source:
         if "url" in said:
             parts = urlsplit(text)
             short = parts.path.rsplit("/", 1)[-1] or parts.netloc
-            return Outside(short + (f" ({said['date']})" if said.get("date") else ""), text)
+            return Outside(short + (f" ({said['date']})" if said.get("date", "unknown") != "unknown" else ""), text)
         return Code(text)
 
     def age(self, source: str | None, dated: str | None = None) -> str | None:

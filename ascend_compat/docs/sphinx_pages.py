@@ -75,7 +75,7 @@ class _English(_Words):
         return len(word) > 1 and word.lower() not in self.stopwords
 
 
-class PageParser(Parser):
+class PageParser(Parser):  # type: ignore[misc]
     """Turns a page (JSON: title, blocks) into sections and raw HTML."""
 
     supported = ("page",)
@@ -128,8 +128,8 @@ def _wide(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register parser, words and looks."""
-    languages["zh"] = _Words  # type: ignore[assignment]
-    languages["en"] = _English  # type: ignore[assignment]
+    languages["zh"] = _Words
+    languages["en"] = _English
     app.add_source_suffix(".page", "page")
     app.add_source_parser(PageParser)
     app.connect("config-inited", _configure)

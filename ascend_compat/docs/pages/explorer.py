@@ -10,6 +10,7 @@ from ascend_compat.docs.page import Embedded, Link, Page, Paragraph
 from ascend_compat.docs.source import RUNGS, SIGNS
 
 if TYPE_CHECKING:
+    from ascend_compat.docs.page import Line
     from ascend_compat.docs.rungs import Rungs
     from ascend_compat.docs.source import Source
 
@@ -25,7 +26,7 @@ def pages(source: Source, rungs: Rungs) -> list[Page]:
     """The one page; its twin is what the browser works with."""
     t = source.t
     page = Page("explorer/index", "explorer", t("Explorer", "矩阵浏览器"), "index", data(source, rungs), wide=True)
-    instead = [
+    instead: Line = [
         t("The explorer is a page of the site; the tables are under ", "浏览器仅在网站中提供；表格见"),
         Link(t("Matrices", "支持矩阵"), "matrix/index"),
     ]

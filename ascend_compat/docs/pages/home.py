@@ -23,7 +23,7 @@ SECTIONS = (
     "recipes",
     "health",
 )
-_COUNTS = """
+COUNTS = """
 SELECT (SELECT count(*) FROM model) AS models, (SELECT count(*) FROM feature) AS features, (SELECT count(*) FROM framework) AS frameworks,
        (SELECT count(DISTINCT id) FROM rule) AS rules, (SELECT count(*) FROM code) AS codes, (SELECT count(*) FROM release) AS releases,
        (SELECT count(*) FROM stack_table WHERE kind = 'stack') AS stacks, (SELECT count(*) FROM recipe) AS recipes,
@@ -35,7 +35,7 @@ SELECT (SELECT count(*) FROM model) AS models, (SELECT count(*) FROM feature) AS
 def pages(source: Source) -> list[Page]:
     """The first page."""
     t = source.t
-    counts = source.rows(_COUNTS)[0]
+    counts = source.rows(COUNTS)[0]
     newest = source.rows(
         "SELECT c.product, c.release FROM cell c JOIN release r USING (product, release) GROUP BY c.product, c.release, r.ordinal "
         "QUALIFY row_number() OVER (PARTITION BY c.product ORDER BY r.ordinal DESC) = 1 ORDER BY c.product"

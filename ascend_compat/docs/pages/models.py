@@ -18,6 +18,18 @@ _SKIPPED = {
     *("id", "name_en", "name_zh", "family", "series_en", "series_zh", "body", "path", "sources", "hf_ids", "aliases"),
     *("variant_of", "base_model", "confidence", "license"),
 }
+_MEANING = {
+    "type": ("Dense, or a mixture of experts (moe)", "稠密（dense）或混合专家（moe）"),
+    "params": ("Parameters as published", "公布的参数量"),
+    "attention": ("Kind of attention", "注意力类型"),
+    "dtype": ("Number format of the published weights", "发布权重的数据类型"),
+    "shared_expert_intermediate_size": ("Feed-forward width of the shared expert", "共享专家的前馈层宽度"),
+    "moe_layer_freq": ("Every how many layers one has experts", "每隔多少层有一个专家层"),
+    "n_group": ("Groups of experts", "专家分组数"),
+    "topk_group": ("Groups a token is routed to", "每个 token 路由到的分组数"),
+    "vision_num_layers": ("Layers of the vision tower", "视觉塔层数"),
+    "architectures": ("Model classes in config.json", "config.json 中的模型类"),
+}
 _CLAIMS = """
 SELECT h.product, h.framework, h.feature, h."column", h.status, h.condition, h.condition_zh, h.since, s.date AS since_date,
        h.until, h.last_stated, c.source, l.date AS stated_date
@@ -131,6 +143,7 @@ def _about(source: Source, row: dict[str, Any], facts: dict[str, Any]) -> list[B
     blocks.append(Heading(t("Names", "名称"), "names"))
     blocks.append(Paragraph(joined([Code(row["id"]), *named])))
     words = dict(source.con.execute(f"SELECT name, {source.language} FROM fact").fetchall())
+    words = {**{name: t(*pair) for name, pair in _MEANING.items()}, **words}
     body: list[list[Line]] = [[Code(name), words.get(name) or "", _value(value)] for name, value in facts.items()]
     caption = t("Architecture", "结构信息")
     blocks += [

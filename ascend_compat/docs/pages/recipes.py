@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.docs.drawing import Curve, curves
-from ascend_compat.docs.page import Bullets, Code, Heading, Link, Page, Paragraph, Picture, Table
+from ascend_compat.docs.page import Bullets, Code, Heading, Link, Page, Paragraph, Picture, Table, pieces
 
 if TYPE_CHECKING:
     from ascend_compat.docs.page import Block, Line
@@ -69,7 +69,7 @@ def _page(source: Source, row: dict[str, Any], runs: list[dict[str, Any]]) -> Pa
     t = source.t
     recipe = json.loads(row["body"])
     for run in runs:
-        run["metrics"] = json.loads(run["metrics"] or "{}")
+        run["metrics"] = json.loads(run["metrics"] or "[]")
     data = {"recipe": recipe, "digest": row["digest"], "runs": runs}
     page = Page(f"recipes/{row['name']}", "recipe", row["name"], "recipes/index", data)
     page.blocks.append(Paragraph(row["title"], "lead"))
@@ -87,7 +87,7 @@ def _page(source: Source, row: dict[str, Any], runs: list[dict[str, Any]]) -> Pa
                     source.framework(row["framework"]) if row["framework"] in source.frameworks else row["framework"],
                 ],
                 [t("Features: ", "特性："), *source.features_of(row["features"])],
-                [t("Model: ", "模型："), named, f" ({model.get('kind', '?')})"],
+                [t("Model: ", "模型："), *pieces(named), f" ({model.get('kind', '?')})"],
                 [t("Digest: ", "摘要："), Code(row["digest"])],
             ]
         )
@@ -96,9 +96,22 @@ def _page(source: Source, row: dict[str, Any], runs: list[dict[str, Any]]) -> Pa
     caption = t("What the job says", "作业内容")
     body: list[list[Line]] = [[Code(name), Code(_text(value))] for name, value in sorted(settings.items())]
     page.blocks += [Heading(caption, "job"), Table([t("Name", "名称"), t("Value", "取值")], body, caption)]
+    page.blocks += _how(source, row["name"])
     page.blocks += _expected(source, recipe)
     page.blocks += _runs(source, runs)
     return page
+
+
+def _how(source: Source, name: str) -> list[Block]:
+    t = source.t
+    items: list[Line] = [
+        [Code(f"ascend-compat recipe render {name}"), t(": the job file", "：生成作业文件")],
+        [
+            Code(f"ascend-compat run {name} --device npu"),
+            t(": check it, run it, keep the evidence", "：检查、运行并保存证据"),
+        ],
+    ]
+    return [Heading(t("How to run it", "运行方法"), "run"), Bullets(items)]
 
 
 def _text(value: Any) -> str:
@@ -115,6 +128,25 @@ def _expected(source: Source, recipe: dict[str, Any]) -> list[Block]:
     return [Heading(caption, "expect"), Table([t("Name", "名称"), t("Value", "取值")], rows, caption)] if rows else []
 
 
+def _numbers(run: dict[str, Any], name: str) -> list[float]:
+    """The values of a metric of a run; what is no finite number is left out."""
+    for metric in run["metrics"]:
+        if metric["name"] == name:
+            return [float(value) for value in metric["values"] if isinstance(value, (int, float))]
+    return []
+
+
+def _figures(run: dict[str, Any]) -> str:
+    """Each metric with the mean of its values, and how many there are."""
+    said = []
+    for metric in run["metrics"]:
+        values = _numbers(run, metric["name"])
+        if values:
+            many = f" ({len(values)})" if len(values) > 1 else ""
+            said.append(f"{metric['name']} {sum(values) / len(values):.4g} {metric['unit']}{many}".replace("  ", " "))
+    return "; ".join(said)
+
+
 def _runs(source: Source, runs: list[dict[str, Any]]) -> list[Block]:
     t = source.t
     caption = t("Runs", "运行记录")
@@ -123,64 +155,54 @@ def _runs(source: Source, runs: list[dict[str, Any]]) -> list[Block]:
     head = [
         t("Ended", "结束时间"),
         t("Result", "结果"),
+        t("Model", "模型"),
         t("Device", "设备"),
         t("Stack", "软件栈"),
         t("Release", "版本"),
-        t("Figures", "指标"),
+        t("Figures (mean, number of values)", "指标（均值，取值个数）"),
     ]
     body: list[list[Line]] = []
     for run in runs:
         stack = ", ".join(
             f"{name} {run[name]}" for name in ("framework_version", "torch", "torch_npu", "cann") if run[name]
         )
-        figures = [
-            f"{name} {value:g}"
-            for name, value in run["metrics"].items()
-            if isinstance(value, (int, float)) and not isinstance(value, bool)
-        ]
         reason = f": {run['error_reason']}" if run["error_reason"] else ""
         where = f"{run['devices']} x {run['device']}" + (t(" (simulated)", "（模拟）") if run["simulated"] else "")
-        body.append(
-            [
-                (run["ended"] or "")[:19],
-                run["result"] + reason,
-                where,
-                stack,
-                source.release(run["product"], run["release"]),
-                "; ".join(figures),
-            ]
-        )
-    blocks: list[Block] = [Heading(caption, "runs"), Table(head, body, caption)]
-    losses = [
-        Curve((run["ended"] or "?")[:10], list(map(float, run["metrics"]["losses"])))
-        for run in runs[:4]
-        if run["metrics"].get("losses")
-    ]
-    if losses:
-        steps = [str(number + 1) for number in range(max(len(line.values) for line in losses))]
-        words = t("Loss over steps of the last runs, as listed above.", "最近几次运行的损失随步数的变化，数值见上表。")
-        blocks += [Heading(t("Loss", "损失曲线"), "loss"), Picture(curves(steps, losses, t("loss", "损失")), words)]
-    return blocks + _throughput(source, runs)
+        model = f"{source.models.get(run['model'], run['model'])} ({run['model_kind']})"
+        about: list[Line] = [model, where, stack, source.release(run["product"], run["release"]), _figures(run)]
+        body.append([(run["ended"] or "")[:19], run["result"] + reason, *about])
+    return [Heading(caption, "runs"), Table(head, body, caption), *_loss(source, runs), *_throughput(source, runs)]
+
+
+def _loss(source: Source, runs: list[dict[str, Any]]) -> list[Block]:
+    """Loss over steps of the newest runs."""
+    t = source.t
+    lines = [Curve((run["ended"] or "?")[:16], _numbers(run, "loss")) for run in runs[:4] if _numbers(run, "loss")]
+    if not lines:
+        return []
+    steps = [str(number + 1) for number in range(max(len(line.values) for line in lines))]
+    words = "; ".join(f"{line.name}: {line.values[0]:.3f} → {line.values[-1]:.3f}" for line in lines)
+    return [Heading(t("Loss", "损失曲线"), "loss"), Picture(curves(steps, lines, t("loss by step", "各步损失")), words)]
 
 
 def _throughput(source: Source, runs: list[dict[str, Any]]) -> list[Block]:
-    """Throughput per device over time, runs of one day together: their mean, with the least and the most."""
+    """Throughput per device from run to run: the mean of the steps after the first, with the least and the most of them."""
     t = source.t
-    name = next((each for each in _THROUGHPUT if any(run["metrics"].get(each) for run in runs)), None)
-    if name is None:
-        return []
-    days: dict[str, list[float]] = {}
+    told: list[tuple[str, list[float]]] = []
     for run in reversed(runs):
-        if run["metrics"].get(name):
-            days.setdefault((run["ended"] or "?")[:10], []).append(float(run["metrics"][name]))
+        values = _numbers(run, THROUGHPUT)
+        steps = [value / max(run["devices"] or 1, 1) for value in (values[1:] or values)]
+        if steps:
+            told.append(((run["ended"] or "?")[:10], steps))
+    if not told:
+        return []
     line = Curve(
-        name,
-        [sum(values) / len(values) for values in days.values()],
-        [(min(values), max(values)) for values in days.values()],
+        THROUGHPUT, [sum(steps) / len(steps) for _, steps in told], [(min(steps), max(steps)) for _, steps in told]
     )
-    words = ", ".join(f"{day}: {value:g}" for day, value in zip(days, line.values))
+    words = "; ".join(f"{day}: {value:.4g}" for (day, _), value in zip(told, line.values))
     caption = t("Throughput per device", "单卡吞吐")
-    return [Heading(caption, "throughput"), Picture(curves(list(days), [line], name), words)]
+    drawn = curves([day for day, _ in told], [line], t("tokens per second and device", "每卡每秒 token 数"))
+    return [Heading(caption, "throughput"), Picture(drawn, words)]
 
 
-_THROUGHPUT = ("tokens_per_second_per_device", "samples_per_second_per_device")
+THROUGHPUT = "tokens_per_second"
