@@ -300,10 +300,10 @@ def stack_findings(
 
 
 def at_stack_lines(findings: Sequence[Finding], stack: Mapping[str, Any]) -> list[Finding]:
-    """Findings of the framework's rules without a line in the job, put at the line of the stack they are about."""
+    """Findings of the framework's rules without a key in the job, put at the line of the stack they are about."""
     if not isinstance(stack, StackFacts):
         return list(findings)
-    return [finding if finding.span else _at(finding, stack.spans) for finding in findings]
+    return [finding if finding.key else _at(finding, stack.spans) for finding in findings]
 
 
 def _at(finding: Finding, spans: Mapping[str, Span | None]) -> Finding:

@@ -23,6 +23,8 @@ def table_facts(tables: Tables, facts: Mapping[str, Any], today: str) -> dict[st
     """
     found: dict[str, Any] = {"today": today}
     _torch_npu(tables, facts, found)
+    _companions(tables, facts, found)
+    _model(tables, facts, found)
     _rollout(tables, facts, found)
     _driver(tables, facts, found)
     _kernels(tables, facts, found)
@@ -78,6 +80,24 @@ def _torch_npu(tables: Tables, facts: Mapping[str, Any], found: dict[str, Any]) 
         found["line_builds"] = _unique(row["torch_npu"] for row in listed) or None
 
 
+def _companions(tables: Tables, facts: Mapping[str, Any], found: dict[str, Any]) -> None:
+    """The torch line that the installed torchvision and torchaudio are built for, and the installed one."""
+    torch = facts.get("torch_release")
+    if torch:
+        found["torch_minor"] = minor_of(torch)
+    for package in ("torchvision", "torchaudio"):
+        minor = minor_of(facts.get(f"{package}_version") or "")
+        rows = [row for row in tables.rows("torch_vision") if minor and row.get(package) == minor]
+        found[f"{package}_torch"] = rows[0]["torch"] if rows else None
+
+
+def _model(tables: Tables, facts: Mapping[str, Any], found: dict[str, Any]) -> None:
+    """The first transformers release with the classes of the job's model."""
+    kind = facts.get("model_type")
+    rows = [row for row in tables.rows("model_transformers") if row["model_type"] == kind] if kind else []
+    found["model_transformers"] = rows[0]["transformers"] if rows else None
+
+
 def _rollout(tables: Tables, facts: Mapping[str, Any], found: dict[str, Any]) -> None:
     vllm = facts.get("vllm_version")
     if vllm:
@@ -86,6 +106,8 @@ def _rollout(tables: Tables, facts: Mapping[str, Any], found: dict[str, Any]) ->
             for row in tables.vllm_ascend
             if version_key(vllm) in (version_key(row["vllm"]), version_key(row.get("vllm_also", "")))
         )
+        oldest = min(version_key(row["vllm"]) for row in tables.vllm_ascend)
+        found["vllm_before_plugin"] = bool(version_key(vllm)) and version_key(vllm) < oldest
     version = facts.get("vllm_ascend_version")
     row = tables.vllm_ascend_release(version) if version else None
     if row is None:

@@ -17,6 +17,7 @@ PACKAGES = {
     "torch": "torch_version",
     "torch-npu": "torch_npu_version",
     "torchvision": "torchvision_version",
+    "torchaudio": "torchaudio_version",
     "vllm": "vllm_version",
     "vllm-ascend": "vllm_ascend_version",
     "triton-ascend": "triton_ascend_version",
@@ -27,6 +28,11 @@ PACKAGES = {
     "trl": "trl_version",
     "deepspeed": "deepspeed_version",
     "bitsandbytes": "bitsandbytes_version",
+    "flash-attn": "flash_attn_version",
+    "xformers": "xformers_version",
+    "unsloth": "unsloth_version",
+    "liger-kernel": "liger_kernel_version",
+    "sglang": "sglang_version",
     "numpy": "numpy_version",
     "torchcodec": "torchcodec_version",
     "ray": "ray_version",
@@ -40,10 +46,11 @@ PACKAGES = {
 }
 FRAMEWORKS = ("llamafactory", "verl", "mindspeed-llm", "mindspeed-rl")
 
+# distribution -> fact, and the distribution beside which a listing of pip would show it
 _INSTALLED = (
-    ("torch", "torch_installed"),
-    ("torch-npu", "torch_npu_installed"),
-    ("vllm-ascend", "vllm_ascend_installed"),
+    ("torch", "torch_installed", None),
+    ("torch-npu", "torch_npu_installed", "torch"),
+    ("vllm-ascend", "vllm_ascend_installed", "vllm"),
 )
 # what CANN's operator compiler imports
 _CANN_PYTHON = (
@@ -58,6 +65,8 @@ _ATB = ("ATB_HOME_PATH",)
 _ASCEND_PATH = re.compile(
     r"/(?:ascend-toolkit|nnae|cann(?:-[\w.]+)?|Ascend/latest|Ascend/\d[\w.]*)(?:/|:|$)", re.IGNORECASE
 )
+# what the runtime takes of ASCEND_RT_VISIBLE_DEVICES: the ids before the first other character
+_READ_IDS = re.compile(r"\d{1,9}(?:,\d{1,9})*")
 _MINOR = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -86,12 +95,14 @@ def stack_facts(stack: Stack, con: Any = None) -> StackFacts:
         stated = stack.packages.get(package)
         if stated is not None and stated.value != "unknown":
             put(fact, _core(stated.value) if package in _MEGATRON else stated.value, stated.span)
-    for package, fact in _INSTALLED:
+    for package, fact, beside in _INSTALLED:
         stated = stack.packages.get(package)
         if stated is not None:
             put(fact, True, stated.span)
         elif stack.packages_complete:
             put(fact, False)
+        elif stack.pip_listing and beside in stack.packages:
+            put(fact, False, stack.packages[beside].span)
     if "cann_version" in values:
         put("cann_installed", True, spans["cann_version"])
     elif "cann" in stack.absent:
@@ -99,6 +110,7 @@ def stack_facts(stack: Stack, con: Any = None) -> StackFacts:
     if "torch_version" in values:
         put("torch_release", release_of(values["torch_version"]), spans["torch_version"])
     if stack.packages_complete:
+        put("packages_listed", len(stack.packages))
         put("cann_python_missing", [name for name in _CANN_PYTHON if name not in stack.packages])
     _environment(stack, put)
     if con is not None:
@@ -146,9 +158,11 @@ def _visible(stack: Stack, put: Any) -> None:
     stated = stack.env.get("ASCEND_RT_VISIBLE_DEVICES")
     if stated is None or not stated.value:
         return
-    devices = [part.strip() for part in stated.value.split(",")]
-    put("visible_devices", devices, stated.span)
-    put("visible_devices_text", stated.value, stated.span)
+    written = stated.value.strip()
+    devices = [part.strip() for part in written.split(",")]
+    read = _READ_IDS.match(written)
+    put("visible_devices", read.group().split(",") if read else [], stated.span)
+    put("visible_devices_text", written, stated.span)
     numbers = [int(part) for part in devices if part.isascii() and part.isdigit() and len(part) < 10]
     put("visible_devices_ascending", len(numbers) == len(devices) and numbers == sorted(set(numbers)), stated.span)
 

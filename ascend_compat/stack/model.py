@@ -45,6 +45,7 @@ class Stated:
 class Stack:
     """What one stack file, listing, image reference or host says.
 
+    ``pip_listing`` says that packages stand as pip lists them, though maybe not all of them.
     ``packages_complete`` and ``env_complete`` say that a package or variable that is not listed is absent.
     ``absent`` names values that were looked for and are not there.
     ``notes`` are things a user should know about the scan, as (English, Chinese).
@@ -54,6 +55,7 @@ class Stack:
     values: dict[str, Stated] = field(default_factory=dict)
     packages: dict[str, Stated] = field(default_factory=dict)
     env: dict[str, Stated] = field(default_factory=dict)
+    pip_listing: bool = False
     packages_complete: bool = False
     env_complete: bool = False
     absent: set[str] = field(default_factory=set)

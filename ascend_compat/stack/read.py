@@ -50,6 +50,7 @@ _AT = re.compile(r"\s*([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s+@\s+(\S+)")
 _EDITABLE = re.compile(r"\s*-e\s+(\S+)")
 _COLUMNS = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s+([0-9][\w.+!-]*)(?:\s+(.*))?$")
 _PIP_HEAD = re.compile(r"\s*Package\s+Version\b")
+_LISTING = re.compile(r"#\s*pip3?\s+(freeze|list)\b", re.IGNORECASE)
 _CONDA_HEAD = re.compile(r"#\s*(packages in environment at|Name\s+Version\s+Build)", re.IGNORECASE)
 _WHEEL = re.compile(r"([A-Za-z0-9_.]+?)-([0-9][\w.+!]*?)-(?:\d+-)?[a-z]{2}\d")
 _GIB = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:GIB|GB|G)?$", re.IGNORECASE)
@@ -130,6 +131,8 @@ def _section(stack: Stack, line: str, section: str) -> str:
     if _PIP_HEAD.match(line) or _CONDA_HEAD.match(line):
         stack.packages_complete = True
         return "columns"
+    if _LISTING.match(line.strip()):
+        stack.pip_listing = True
     return section
 
 

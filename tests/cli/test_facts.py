@@ -222,7 +222,7 @@ def test_canonical_names_are_all_there(engine: Engine, tmp_path: Path) -> None:
     batches = {"train_batch_size", "ppo_mini_batch_size"}
     absent = [
         {"expert_tensor_parallel", "ulysses_sp"} | rollout | batches,
-        {"expert_tensor_parallel", "ulysses_sp", "nnodes", "devices_per_node"},
+        {"expert_tensor_parallel", "ulysses_sp"},
         {"global_batch_size"},
     ]
     for number, text in enumerate((LLAMAFACTORY, MINDSPEED_RL, VERL)):
