@@ -174,9 +174,8 @@ class Claims:
             elif status == "partial":
                 assert claim is not None
                 findings.append(self._finding("AC1004", product, release, question, claim))
-            elif status == "unknown":
-                if verdict == "supported":
-                    verdict = "unverified"
+            elif status == "unknown" and verdict == "supported":
+                verdict = "unverified"
         if silent:
             findings.append(self._unknown(product, release, question, silent, last))
         findings.extend(self._notes(product, newer, question, "AC1008"))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -98,7 +99,7 @@ def gone(pid):
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
-            with open(f"/proc/{pid}/stat") as file:
+            with Path(f"/proc/{pid}/stat").open() as file:
                 if file.read().rpartition(")")[2].split()[0] == "Z":
                     return True
         except OSError:
@@ -134,7 +135,11 @@ def test_the_plan_a_runner_gets(place):
     (folder,) = (place / "out").glob("*/0-*")
     plan = json.loads((folder / "plan.json").read_text())
     assert (plan["command"], plan["steps"], plan["devices"]) == (["llamafactory-cli", "train", "job.yaml"], 5, 1)
-    assert (plan["model"]["class"], plan["model"]["path"], plan["model"]["kind"]) == ("Qwen3ForCausalLM", "Qwen3-0.6B", "tiny")
+    assert (plan["model"]["class"], plan["model"]["path"], plan["model"]["kind"]) == (
+        "Qwen3ForCausalLM",
+        "Qwen3-0.6B",
+        "tiny",
+    )
     assert plan["model"]["arch"]["num_key_value_heads"] == 8
     assert plan["data"]["name"] == "recipe_data"
     assert (folder / "job.yaml").is_file()
@@ -158,7 +163,10 @@ def test_a_probe_runs_it_on_purpose(place):
     assert body["jobs"][0]["set"] == {"stage": "nonsense"}
 
 
-@pytest.mark.parametrize(("play", "result", "kind"), [("dies", "error", "killed"), ("oom", "error", "oom"), ("skips", "skipped", "no-device")])
+@pytest.mark.parametrize(
+    ("play", "result", "kind"),
+    [("dies", "error", "killed"), ("oom", "error", "oom"), ("skips", "skipped", "no-device")],
+)
 def test_every_end_is_named(place, play, result, kind):
     done = call(*TINY, PLAY=play)
     assert done.returncode == 1

@@ -83,7 +83,7 @@ def test_sources_are_complete() -> None:
     for rule in all_rules():
         source = rule["source"]
         assert source.get("url") or re.fullmatch("[0-9a-f]{40}", source["commit"]), rule["id"]
-        assert source.get("url") or source["repo"] and source["path"], rule["id"]
+        assert source.get("url") or (source["repo"] and source["path"]), rule["id"]
         assert rule.get("since", RELEASES[0]) in RELEASES
     for key in document("frameworks", "keys", "mindspeed-llm.yaml")["keys"]:
         if ":" not in key["key"]:
