@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ascend_compat.check.catalogue import fill
 from ascend_compat.check.finding import Source, Text
 from ascend_compat.check.memory import DEVICE_GIB, floor_gib
 from ascend_compat.check.rules import Row, evaluate
@@ -59,7 +60,10 @@ class Layout:
 
 @dataclass(slots=True)
 class Plan:
-    """Legal layouts, best first; without any, the rules that refuse and the least number of devices that has one."""
+    """Legal layouts, best first; without any, the least number of devices that has one and what refuses.
+
+    ``reasons``: rule, its sentence about the first layout it refused, how many it refused.
+    """
 
     request: Request
     version: str
@@ -88,8 +92,10 @@ def plan(engine: Engine, request: Request, search: bool = True) -> Plan:
         floor = floor_gib(request.framework, {**facts, **outcome.derived}, shape)
         broken = [rule for rule in outcome.broken if rule.severity == "impossible"]
         if broken:
+            values = {**facts, **outcome.derived}
             for rule in broken:
-                text, count = refused.get(rule.id, (Text(rule.message_en, rule.message_zh), 0))
+                said = Text(fill(rule.message_en, values), fill(rule.message_zh, values))
+                text, count = refused.get(rule.id, (said, 0))
                 refused[rule.id] = (text, count + 1)
         elif floor is not None and floor > DEVICE_GIB:
             text, count = refused.get("memory-floor", (_TOO_BIG, 0))

@@ -21,7 +21,7 @@ _WORDS = {
         "title": "{model} in {framework} {version}, {method}, {devices} devices ({chip}), sequences of {seq}: "
         "{legal} legal layouts of {tried} tried",
         "floor": "floor", "why": "why", "more": "… and {count} more (--limit)", "none": "No layout is legal. What refuses them:",
-        "of": "{rule}: {text} ({count} of {tried})", "smallest": "The least number of devices with a legal layout: {devices}.",
+        "of": "{rule} refuses {count} of {tried}, such as: {text}", "smallest": "The least number of devices with a legal layout: {devices}.",
         "nothing": "No number of devices up to 512 nodes has one.", "gib": "{floor:.1f} GiB", "unknown": "unknown",
         "order": "Order: official sizes first, then the least splitting whose state leaves room "
         "(NVIDIA/Megatron-LM docs/user-guide/parallelism-guide.md at d98e8a64ddf3). The floor holds weights, gradients and "
@@ -30,7 +30,7 @@ _WORDS = {
     "zh": {
         "title": "{framework} {version} 中的 {model}，{method}，{devices} 卡（{chip}），序列长度 {seq}：共尝试 {tried} 种，合法 {legal} 种",
         "floor": "显存下限", "why": "理由", "more": "… 另有 {count} 种（--limit）", "none": "没有合法的并行方案。拒绝原因：",
-        "of": "{rule}：{text}（{tried} 种中的 {count} 种）", "smallest": "存在合法方案的最少卡数：{devices}。",
+        "of": "{rule} 拒绝 {tried} 种中的 {count} 种，例如：{text}", "smallest": "存在合法方案的最少卡数：{devices}。",
         "nothing": "在 512 个节点以内均没有合法方案。", "gib": "{floor:.1f} GiB", "unknown": "未知",
         "order": "排序：先列官方脚本使用的规模，其后为放得下且切分最少的方案"
         "（NVIDIA/Megatron-LM docs/user-guide/parallelism-guide.md，d98e8a64ddf3）。下限只含权重、梯度与优化器状态。以上均未在 NPU 上运行过。",
@@ -46,7 +46,7 @@ _SHORT = {
 
 @click.command()
 @click.argument("model")
-@click.option("--framework", required=True)
+@click.option("--framework", default="mindspeed-llm", show_default=True)
 @click.option(
     "--devices", type=click.IntRange(1, 100_000), required=True, help="Devices in all (a die of an A3 card is one)."
 )
