@@ -25,6 +25,8 @@ NAMES = {
 NAMES_ZH = {**NAMES, "framework": "框架", "framework_version": "版本", "chip": "芯片", "driver": "驱动"}
 _PACKAGES = ("torch", "torch_npu", "vllm", "vllm_ascend", "triton_ascend", "transformers")
 _TRAINING = ("A2", "A3")
+# a branch, which no index offers
+_BRANCH = "-dev"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,15 @@ class Suggestion:
                 f"# Python {parts['python']}; CANN {parts['cann']}: toolkit, the kernels of your chip{nnal}; then source set_env.sh"
             ]
         for name in ("vllm", "vllm_ascend"):
-            if name in parts:
+            if name in parts and not parts[name].endswith(_BRANCH):
                 lines.append(f"pip install {package_name(name)}=={parts[name]}")
         lines.append(f"pip install torch=={parts['torch']} torch-npu=={parts['torch_npu']}")
         rest = [f"{package_name(name)}=={parts[name]}" for name in ("triton_ascend", "transformers") if name in parts]
         if rest:
             lines.append(f"pip install {' '.join(rest)}")
         named = [f"{NAMES[name]} {parts[name]}" for name in ("megatron", "mindspeed") if name in parts]
+        if parts.get("vllm_ascend", "").endswith(_BRANCH):
+            named.append(f"vllm-ascend v{parts['vllm_ascend']}")
         if parts.get("framework") in ("llamafactory", "verl") and parts["framework_version"][0].isdigit():
             lines.append(f"pip install --no-deps {parts['framework']}=={parts['framework_version']}")
         elif parts.get("framework", "vllm-ascend") != "vllm-ascend":

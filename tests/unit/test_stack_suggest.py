@@ -32,6 +32,7 @@ def test_each_framework_has_sets_and_each_passes_stack_check(
         assert report.verdict == "supported", (made.components, [finding.message.en for finding in report.findings])
         assert all(address for _, address in made.sources)
         assert any("torch==" in line and "torch-npu==" in line for line in made.install())
+        assert not any("-dev" in line for line in made.install() if line.startswith("pip"))
 
 
 def test_every_set_there_is_passes(tables: Tables, con: duckdb.DuckDBPyConnection) -> None:
