@@ -26,6 +26,9 @@ _PATCHED = Unresolved(
 _OPEN_CONFIG = Unresolved(
     "the job brings its own configuration, whose names are not listed", "作业自带配置，其参数名不在清单中"
 )
+_ON_START = Unresolved(
+    "a config leaves it to the command that starts the job", "配置文件将其留给启动命令给出"
+)
 _SCRIPTS = ("bash", "manifest")
 _GUESSED = ("deepspeed-json:", "launch:")
 # Engines whose keys carry a prefix; the defaults of the framework's other keys are not theirs.
@@ -55,6 +58,8 @@ def interpret(
         reader.take(setting)
     reader.add_sections()
     _add_defaults(job, spec, reader.base)
+    if spec.configs and launch.format not in _SCRIPTS:
+        _open_left_unset(job, spec)
     reader.add_counts()
     if architecture is None and con is not None:
         architecture = Architecture.of(con)
@@ -72,7 +77,8 @@ class _Reader:
         self.hydra = spec.framework in ("verl", "mindspeed-rl")
         self.unknown = self.appended = 0
         self.below_closed: dict[str, int] = {}
-        self.elsewhere = any(setting.key == "hydra.searchpath" for setting in job.launch.settings)
+        searched = any(setting.key == "hydra.searchpath" for setting in job.launch.settings)
+        self.elsewhere = searched or self.base.foreign
         self.groups = _groups(job.launch, spec) if spec.strict else frozenset()
 
     def take(self, setting: Setting) -> None:
@@ -134,7 +140,7 @@ class _Reader:
         self.job.facts[fact.name] = fact
 
     def _window(self, setting: Setting, key: Key) -> None:
-        if setting.key.startswith("launch:"):
+        if setting.key.startswith("launch:") or self.base.foreign:
             return
         words = {"key": setting.key, "framework": self.spec.framework, "version": self.job.version}
         at = self.spec.place(self.job.version)
@@ -264,6 +270,8 @@ def _add_defaults(job: Job, spec: Spec, base: Base) -> None:
         if missing is not None:
             why = cast("Unresolved", missing.value)
             job.facts[default.fact] = Fact(default.fact, None, "unknown", missing.span, missing.key, why)
+        elif base.foreign:
+            job.facts[default.fact] = Fact(default.fact, None, "unknown", None, default.key, _OPEN_CONFIG)
         else:
             job.facts[default.fact] = Fact(default.fact, default.value, "default", None, default.key)
     if launch.product == _BUNDLE and spec.framework in ("llamafactory", "mindspeed-llm"):
@@ -271,6 +279,15 @@ def _add_defaults(job: Job, spec: Spec, base: Base) -> None:
         for name in names:
             if name in spec.types:
                 job.facts.setdefault(name, Fact(name, None, "unknown", None, None, _DEVICES))
+
+
+def _open_left_unset(job: Job, spec: Spec) -> None:
+    """In a config of its own, what it leaves null is given by the command that starts it."""
+    for name, raw in spec.keys.raw.items():
+        fact = raw.get("fact") if raw.get("unset") else None
+        if fact and (fact not in job.facts or job.facts[fact].value is None):
+            known = job.facts.get(fact)
+            job.facts[fact] = Fact(fact, None, "unknown", known.span if known else None, name, _ON_START)
 
 
 def _applying(launch: Launch, spec: Spec, version: str, base: Base) -> Iterator[Default]:

@@ -10,6 +10,8 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ascend_compat.jobs.model import Unresolved
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -41,10 +43,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The shipped configs a launch starts from; none where the framework has only one."""
+    """The shipped configs a launch starts from; none where the framework has only one.
+
+    ``foreign``: it starts from another config, which nobody listed or whose name is not known.
+    """
 
     names: frozenset[str] = frozenset()
     apart: bool = False
+    foreign: bool = False
 
 
 NO_BASE = Base()
@@ -107,7 +113,7 @@ class Keys(Mapping[str, Key]):
         if origin is None or key.fact is not None:
             return key
         kind = key.raw.get("type", origin.get("type", "text"))
-        return Key(name, origin.get("fact"), kind, key.raw, key.windows, key.defaults)
+        return Key(name, origin.get("fact"), kind, key.raw, key.windows, key.defaults, key.deprecated_at)
 
 
 @dataclass
@@ -199,14 +205,16 @@ class Spec:
         said.update((setting.key, str(setting.value)) for setting in launch.settings)
         names: set[str] = set()
         apart = False
+        foreign = any(s.key == "--config-name" and isinstance(s.value, Unresolved) for s in launch.settings)
         for group in self.configs:
             for entry in group:
                 key, like = entry.get("key"), entry.get("like", "*")
                 if key is None or fnmatchcase(said.get(key, ""), like):
                     names.add(entry["config"])
                     apart = apart or bool(entry.get("apart"))
+                    foreign = foreign or bool(entry.get("foreign"))
                     break
-        return Base(frozenset(names), apart)
+        return Base(frozenset(names), apart, foreign)
 
     def holds(self, key: Key, version: str, base: Base = NO_BASE) -> bool:
         """Whether the key exists at ``version`` in the config a launch starts from."""

@@ -369,3 +369,60 @@ def test_named_file_that_is_not_here_leaves_things_unknown(engine: Engine, tmp_p
     assert facts["seq_length"].origin == "unknown"
     why = facts["seq_length"].why
     assert why is not None and "gone.yaml" in why.en
+
+
+VERL_V07 = """\
+python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=60 \\
+    actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.actor.ppo_mini_batch_size=30 \\
+    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 actor_rollout_ref.rollout.log_prob_micro_batch_size=8 \\
+    actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=4 trainer.nnodes=1 trainer.n_gpus_per_node=16 {more}
+"""
+
+
+def codes(command: Command, path: Path, text: str, version: str) -> set[str]:
+    """Codes of the errors of a job at a framework version."""
+    path.write_text(text)
+    done = command("check", path.name, "--framework-version", version, "--format", "json", cwd=path.parent)
+    (job,) = json.loads(done.stdout)["jobs"]
+    return {finding["code"] for finding in job["findings"] if finding["severity"] == "error"}
+
+
+def test_the_old_workers_of_verl_check_less(command: Command, tmp_path: Path) -> None:
+    engine_only = {"VR-MINI-DP", "VR-ROLLOUT-MBS-PER-GPU"}
+    old, new = VERL_V07.format(more=""), VERL_V07.format(more="trainer.use_legacy_worker_impl=disable")
+    assert not codes(command, tmp_path / "a.sh", old, "v0.7.1") & engine_only
+    assert codes(command, tmp_path / "a.sh", new, "v0.7.1") >= engine_only
+    assert codes(command, tmp_path / "a.sh", old, "v0.9.0") >= engine_only
+
+
+def test_a_config_leaves_to_its_command_what_it_does_not_set(command: Command, tmp_path: Path) -> None:
+    bare = "python3 -m verl.trainer.main_ppo data.train_batch_size=64\n"
+    assert "VR-ACTOR-MBS-NONE" in codes(command, tmp_path / "a.sh", bare, "v0.7.1")
+    assert codes(command, tmp_path / "a.yaml", "defaults: [ppo_trainer, _self_]\n" + VERL, "v0.7.1") == set()
+    open_config = 'python3 -m verl.trainer.main_ppo --config-name "$1" data.train_batch_size=64\n'
+    assert codes(command, tmp_path / "a.sh", open_config, "v0.7.1") == set()
+
+
+def test_keys_of_another_config_are_not_called_unknown(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "g.sh").write_text(
+        "python3 -m verl.trainer.main_generation data.path=x rollout.top_p=0.9 model.path=y\n"
+    )
+    done = command("check", "g.sh", "--framework-version", "v0.7.0", "--format", "json", cwd=tmp_path)
+    findings = json.loads(done.stdout)["jobs"][0]["findings"]
+    assert [finding["code"] for finding in findings if finding["severity"] == "warning"] == []
+
+
+def test_an_old_name_is_deprecated_from_its_release_on(command: Command, tmp_path: Path) -> None:
+    text = VERL_V07.format(more="reward_model.rollout.name=vllm")
+    (tmp_path / "r.sh").write_text(text)
+    told = []
+    for version in ("v0.7.0", "v0.7.1"):
+        done = command("check", "r.sh", "--framework-version", version, "--format", "json", cwd=tmp_path)
+        findings = json.loads(done.stdout)["jobs"][0]["findings"]
+        told.append(
+            any(
+                finding["code"] == "AC2023" and "reward_model.rollout.name" in finding["message"]
+                for finding in findings
+            )
+        )
+    assert told == [False, True]
