@@ -33,6 +33,8 @@ jobs:
 def place(pytester: pytest.Pytester, cache: object, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A repository with job files, where no other plugin is loaded."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    # Where the package is installed the outer run has loaded the plugin too, and pytest warns of a second rewriting.
+    monkeypatch.delitem(sys.modules, "ascend_compat.pytest_plugin", raising=False)
     shutil.copytree(ROOT / "docs" / "examples", pytester.path / "jobs")
     pytester.syspathinsert(ROOT)
     pytester.makeini("[pytest]\nfilterwarnings = error\n")
