@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LOG = logging.getLogger("ascend_compat.service")
 _BODY_SECONDS = 10.0
+_DISCARDED = 16_000_000
 
 _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "models": ("SELECT id, name_en, name_zh, family, type, modality, hf_ids FROM model", ("family",)),
@@ -162,25 +163,41 @@ def _guarded(handler: Any) -> Any:
 
 
 async def _body(request: Request) -> bytes:
-    """The body, at most :data:`MAX_BODY` bytes of it, within :data:`_BODY_SECONDS`."""
+    """The body, at most :data:`MAX_BODY` bytes of it, within :data:`_BODY_SECONDS`.
+
+    Of a larger one up to :data:`_DISCARDED` bytes are read and dropped before it is refused: a connection closed
+    under a client that still writes is reset, and the client never sees why.
+    """
+    length = 0
 
     async def gather() -> bytes:
+        nonlocal length
         parts = bytearray()
         async for part in request.stream():
-            parts += part
-            if len(parts) > MAX_BODY:
-                raise HTTPException(413, f"the body is larger than {MAX_BODY // 1_000_000} MB", {"Connection": "close"})
+            length += len(part)
+            if length > _DISCARDED:
+                break
+            if length > MAX_BODY:
+                parts.clear()
+            else:
+                parts += part
         return bytes(parts)
 
+    too_large = HTTPException(413, f"the body is larger than {MAX_BODY // 1_000_000} MB", {"Connection": "close"})
     stated = request.headers.get("content-length", "0")
-    if stated.isdecimal() and int(stated) > MAX_BODY:
-        raise HTTPException(413, f"the body is larger than {MAX_BODY // 1_000_000} MB", {"Connection": "close"})
+    if stated.isdecimal() and int(stated) > MAX_BODY and "expect" in request.headers:
+        raise too_large
     try:
-        return await asyncio.wait_for(gather(), _BODY_SECONDS)
+        body = await asyncio.wait_for(gather(), _BODY_SECONDS)
     except asyncio.TimeoutError:
+        if length > MAX_BODY:
+            raise too_large from None
         raise HTTPException(408, "the body did not arrive in time", {"Connection": "close"}) from None
     except ClientDisconnect:
         raise BadRequest("the client went away") from None
+    if length > MAX_BODY:
+        raise too_large
+    return body
 
 
 def _language(request: Request) -> str:
