@@ -29,6 +29,8 @@ _OPEN_CONFIG = Unresolved(
 _ON_START = Unresolved(
     "a config leaves it to the command that starts the job", "配置文件将其留给启动命令给出"
 )
+# hydra's mark for a value that has to be given
+_MANDATORY = "???"
 _SCRIPTS = ("bash", "manifest")
 _GUESSED = ("deepspeed-json:", "launch:")
 # Engines whose keys carry a prefix; the defaults of the framework's other keys are not theirs.
@@ -102,7 +104,7 @@ class _Reader:
     def _value(self, setting: Setting, key: Key) -> None:
         value = setting.value
         if self.hydra and isinstance(value, str):
-            value = hydra_value(value)
+            value = _ON_START if value == _MANDATORY else hydra_value(value)
         reason = unresolved_in(value)
         if reason is not None:
             if key.fact:
@@ -220,7 +222,11 @@ class _Reader:
             there = any(name == key or name.startswith(f"{key}.") for name in said)
             self.job.facts[fact] = Fact(fact, there, "stated" if there else "default", None, key)
         if self.base.names and "shipped_configs" in self.spec.types:
-            self.job.facts["shipped_configs"] = Fact("shipped_configs", sorted(self.base.names), "derived")
+            name = "shipped_configs"
+            if self.job.launch.format in _SCRIPTS:
+                self.job.facts[name] = Fact(name, sorted(self.base.names), "derived")
+            else:
+                self.job.facts[name] = Fact(name, None, "unknown", None, None, _ON_START)
 
     def add_counts(self) -> None:
         """How many names the framework will refuse, as facts that rules can ask for."""

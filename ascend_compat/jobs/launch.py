@@ -39,11 +39,13 @@ _MM = re.compile(
     r"|ae|t2v|i2v|omni|transformers|whisper|lumina|mm)\w*\.py"
 )
 _LLM = re.compile(
-    r"(?:pretrain|posttrain|train|finetune|ray|inference|evaluation|evaluate|convert_ckpt|preprocess|cli_demo"
+    r"(?:pretrain|posttrain|train_fsdp2|ray_gpt|inference|evaluation|evaluate|convert_ckpt|preprocess|cli_demo"
     r"|web_demo|run_text_generation)\w*\.py|\w+_ckpt_\w+\.py"
 )
 _MEGATRON = frozenset(("--tensor-model-parallel-size", "--num-attention-heads", "--global-batch-size"))
-_LLAMA = frozenset(("train.py", "train_bash.py", "llamafactory", "llamafactory.cli", "llamafactory.launcher"))
+_MULTIMODAL = frozenset(("--mm-data", "--mm-model", "--mm-tool"))
+_LLAMA = frozenset(("train_bash.py", "llamafactory", "llamafactory.cli", "llamafactory.launcher"))
+_LLAMA_KEYS = frozenset(("--model_name_or_path", "--stage", "--finetuning_type"))
 
 
 @dataclass(slots=True)
@@ -217,6 +219,10 @@ def _entry(command: _Command, span: Span) -> Launch | None:
     entry = command.entry.removeprefix("./")
     base = entry.rpartition("/")[2]
     framework = _framework(entry, base, command.module)
+    if framework is None and base == "train.py" and _is_llamafactory(entry, command.arguments):
+        framework = "llamafactory"
+    if framework in (None, "mindspeed-llm") and any(text_of(word) in _MULTIMODAL for word in command.arguments):
+        framework = "mindspeed-mm"
     if framework is None and any(text_of(word) in _MEGATRON for word in command.arguments):
         framework = "mindspeed-llm"
     if framework is None:
@@ -238,6 +244,18 @@ def _entry(command: _Command, span: Span) -> Launch | None:
     return launch
 
 
+def _is_llamafactory(entry: str, words: list[Word]) -> bool:
+    """Whether a ``train.py``, a name that many projects use, is LLaMA-Factory's."""
+    folder = entry.rpartition("/")[0]
+    if re.search("llama-?factory", folder, re.IGNORECASE):
+        return True
+    if folder.rpartition("/")[2] not in ("", "src"):
+        return False
+    said = {text_of(word).partition("=")[0] for word in words}
+    first = text_of(words[0]) if words else ""
+    return bool(said & _LLAMA_KEYS) or (folder != "" and first.endswith((".yaml", ".yml", ".json")))
+
+
 def _framework(entry: str, base: str, module: bool) -> str | None:
     """The framework whose entry a module or script is; None where it is none we know."""
     dotted = entry if module else entry.removesuffix(".py").replace("/", ".")
@@ -254,8 +272,8 @@ def _framework(entry: str, base: str, module: bool) -> str | None:
         return "mindspeed-llm" if re.match(r"mindspeed_llm\.|pretrain_gpt|posttrain_gpt", entry) else None
     if re.search(r"(?:^|/)cli/(?:train|infer|convert|preprocess|eval)\w*\.py$|(?:^|/)rlhf_gpt\.py$", entry):
         return "mindspeed-rl"
-    if base in _LLAMA:
-        return "llamafactory"
     if _MM.fullmatch(base) or "mindspeed_mm/" in entry:
         return "mindspeed-mm"
+    if base in _LLAMA:
+        return "llamafactory"
     return "mindspeed-llm" if _LLM.fullmatch(base) else None

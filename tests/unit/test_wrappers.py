@@ -98,7 +98,13 @@ def test_launcher_options_are_settings(command: str, expected: dict[str, object]
         ("pretrain_vlm.py", "mindspeed-mm"),
         ("pretrain_sora.py", "mindspeed-mm"),
         ("cli/train_grpo.py", "mindspeed-rl"),
-        ("src/train.py", "llamafactory"),
+        ("src/train.py x.yaml", "llamafactory"),
+        ("/data/LLaMA-Factory/src/train.py --lr 1", "llamafactory"),
+        ("train.py --stage sft --model_name_or_path m", "llamafactory"),
+        ("train_bash.py --stage sft", "llamafactory"),
+        ("mindspeed_mm/fsdp/tasks/x/train.py x.yaml", "mindspeed-mm"),
+        ("posttrain_flux_dancegrpo.py --mm-data d.json --micro-batch-size 1", "mindspeed-mm"),
+        ("finetune_mine.py --tensor-model-parallel-size 8", "mindspeed-llm"),
     ],
 )
 def test_an_entry_names_its_framework(entry: str, framework: str) -> None:
@@ -106,8 +112,13 @@ def test_an_entry_names_its_framework(entry: str, framework: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["python setup.py install", "python -c 'print(1)'", "python -m lm_eval", "vllm bench"]
-)
+    "command",
+    [
+        "python setup.py install", "python -c 'print(1)'", "python -m lm_eval", "vllm bench",
+        "torchrun train.py --lr 1", "accelerate launch ./examples/model_training/train.py --dataset_repeat 2",
+        "torchrun examples/train_dreambooth_lora.py --resolution 512", "python finetune_mine.py --epochs 3",
+    ],
+)  # fmt: skip
 def test_other_programs_are_no_launch(command: str) -> None:
     assert read_shell(command, "job.sh", root=None) == []
 
