@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ascend_compat.check.finding import Finding, Source, Text, WayOut
+from ascend_compat.check.finding import Finding, Source, Text
 from ascend_compat.check.labels import Labels
 from ascend_compat.check.remembered import Remembered
+from ascend_compat.check.sources import address_of, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import duckdb
 
+    from ascend_compat.check.alternatives import Alternatives
     from ascend_compat.check.catalogue import Catalogue
     from ascend_compat.check.finding import Verdict
     from ascend_compat.jobs.model import Span
@@ -80,6 +82,13 @@ class Claims:
         self._catalogue = catalogue
         self.labels = Labels(con)
         self._tables: list[_Table] | None = None
+
+    @cached_property
+    def _alternatives(self) -> Alternatives:
+        """Loaded with the first denial: most jobs need none."""
+        from ascend_compat.check.alternatives import Alternatives
+
+        return Alternatives(self._con, self.labels)
 
     def _stated(self) -> list[_Table]:
         """What every release has of a table for each framework, newest release first."""
@@ -148,7 +157,7 @@ class Claims:
             return Answer(None, (self._catalogue.finding("AC1011", *words),), "unverified")
         if self.framework_missing(product, release, question.framework):
             words = self.labels.words(product=product, release=release, framework=question.framework)
-            ways = self._other_frameworks(product, release, question, question.features)
+            ways = self._alternatives.frameworks(product, release, question, question.features)
             finding = self._catalogue.finding(
                 "AC1009", *words, span=question.model_span, verdict="unsupported", ways_out=ways, topic="model-support"
             )
@@ -282,13 +291,7 @@ class Claims:
         )
 
     def _denied(self, product: str, release: str, question: Question, claim: _Claim) -> Finding:
-        ways = (
-            *self._other_frameworks(product, release, question, (claim.feature,)),
-            *self._other_features(product, release, question),
-            *self._other_releases(product, release, question, claim.feature),
-            *self._upstream(product, question, claim.feature),
-            *self._other_models(product, release, question, claim.feature),
-        )
+        ways = self._alternatives.of(product, release, question, claim.feature)
         return self._finding(
             _DENIED[claim.status], product, release, question, claim, verdict="unsupported", ways_out=ways
         )
@@ -349,131 +352,14 @@ class Claims:
             reason=reason,
         )
 
-    def _other_frameworks(
-        self, product: str, release: str, question: Question, features: Sequence[str]
-    ) -> tuple[WayOut, ...]:
-        if not features:
-            return ()
-        marks = ", ".join("?" for _ in features)
-        rows = self._con.execute(
-            "SELECT DISTINCT cl.framework FROM claim cl "
-            f"WHERE cl.product = ? AND cl.release = ? AND cl.model = ? AND cl.feature IN ({marks}) "
-            "AND cl.status IN ('supported', 'partial') AND cl.framework <> ? ORDER BY 1",
-            [product, release, question.model, *features, question.framework],
-        ).fetchall()
-        ways = []
-        for (framework,) in rows:
-            english, chinese = self.labels.words(
-                product=product, framework=framework, model=question.model, feature=features[0]
-            )
-            text = Text(
-                "use {framework}: {product} {release} supports {feature} for {model} there".format(
-                    **english, release=release
-                ),
-                "改用 {framework}：{product} {release} 在其中支持 {model} 使用{feature}".format(
-                    **chinese, release=release
-                ),
-            )
-            ways.append(WayOut(text, {"framework": framework}))
-        return tuple(ways)
-
-    def _other_features(self, product: str, release: str, question: Question) -> tuple[WayOut, ...]:
-        rows = self._con.execute(
-            "SELECT cl.feature FROM claim cl JOIN feature f ON f.id = cl.feature WHERE cl.product = ? AND cl.release = ? "
-            "AND cl.framework = ? AND cl.model = ? AND cl.status = 'supported' AND f.\"group\" IN "
-            '(SELECT "group" FROM feature WHERE list_contains(?, id)) AND NOT list_contains(?, cl.feature) ORDER BY 1',
-            [product, release, question.framework, question.model, list(question.features), list(question.features)],
-        ).fetchall()
-        if not rows:
-            return ()
-        names = [self.feature_name(row[0]) for row in rows[:3]]
-        return (
-            WayOut(
-                Text(
-                    f"{product} {release} does support for {question.model} in {question.framework}: "
-                    + ", ".join(name.en for name in names),
-                    f"{product} {release} 的 {question.framework} 对 {question.model} 支持："
-                    + "、".join(name.zh for name in names),
-                ),
-                {"feature": rows[0][0]},
-            ),
-        )
-
-    def _other_releases(self, product: str, release: str, question: Question, feature: str) -> tuple[WayOut, ...]:
-        row = self._con.execute(
-            "SELECT cl.release FROM claim cl JOIN release r USING (product, release) WHERE cl.product = ? AND cl.framework = ? "
-            "AND cl.model = ? AND cl.feature = ? AND cl.status IN ('supported', 'partial') AND cl.release <> ? "
-            "ORDER BY r.ordinal DESC LIMIT 1",
-            [product, question.framework, question.model, feature, release],
-        ).fetchone()
-        if row is None:
-            return ()
-        text = Text(f"use release {row[0]}, which has it", f"改用支持该特性的版本 {row[0]}")
-        return (WayOut(text, {"release": row[0]}),)
-
-    def _upstream(self, product: str, question: Question, feature: str) -> tuple[WayOut, ...]:
-        row = self._con.execute(
-            "SELECT cl.product, cl.release, cl.source FROM claim cl JOIN release r USING (product, release) "
-            "WHERE cl.product = ? AND cl.product <> ? AND cl.model = ? AND cl.feature = ? "
-            "AND cl.status IN ('supported', 'partial') ORDER BY r.ordinal LIMIT 1",
-            [question.framework, product, question.model, feature],
-        ).fetchone()
-        if row is None:
-            return ()
-        english, chinese = self.labels.words(product=row[0], model=question.model, feature=feature)
-        place = {"since": row[1], "source": _address(row[2])}
-        text = Text(
-            "outside the bundle, upstream {product} has {feature} for {model} since {since} ({source})".format(
-                **english, **place
-            ),
-            "在方案之外，上游 {product} 自 {since} 起对 {model} 提供{feature}（{source}）".format(**chinese, **place),
-        )
-        return (WayOut(text, {"product": row[0], "release": row[1]}),)
-
-    def _other_models(self, product: str, release: str, question: Question, feature: str) -> tuple[WayOut, ...]:
-        row = self._con.execute(
-            "SELECT m.id FROM claim cl JOIN model m ON m.id = cl.model, (SELECT family, total_params FROM model WHERE id = ?) me "
-            "WHERE cl.product = ? AND cl.release = ? AND cl.framework = ? AND cl.feature = ? AND cl.status = 'supported' "
-            "AND m.family = me.family ORDER BY abs(ln(m.total_params / me.total_params)), m.id LIMIT 1",
-            [question.model, product, release, question.framework, feature],
-        ).fetchone()
-        if row is None:
-            return ()
-        name = self.labels.name("model", row[0])
-        text = Text(f"the nearest model that has it there is {name.en}", f"该框架中支持该特性的最接近模型是 {name.zh}")
-        return (WayOut(text, {"model": row[0]}),)
-
 
 def _sources(claim: _Claim, release: str) -> tuple[Source, ...]:
     if not claim.source:
         return ()
-    source = _parsed(claim.source)
+    source = parsed(claim.source)
     date = source.get("date")
-    return (Source(_address(claim.source), date if date != "unknown" else None, release, None),)
+    return (Source(address_of(claim.source), date if date != "unknown" else None, release, None),)
 
 
 def _with(status: str, condition: str | None) -> str:
     return f"{status} ({condition})" if condition else status
-
-
-def _parsed(source: str) -> dict[str, Any]:
-    if source.startswith("{"):
-        parsed = json.loads(source)
-        if isinstance(parsed, dict):
-            return parsed
-    return {"url": source}
-
-
-def _address(source: str) -> str:
-    return address(_parsed(source))
-
-
-def address(source: dict[str, Any]) -> str:
-    """A source document as one address: a page, or ``repo:path@commit``."""
-    if "url" in source:
-        return str(source["url"])
-    place = str(source.get("path", ""))
-    if source.get("line"):
-        place += f":{source['line']}"
-    commit = str(source.get("commit", ""))[:12]
-    return f"{source.get('repo', '')}:{place}" + (f"@{commit}" if commit else "")

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.catalogue import Catalogue, fill, show
-from ascend_compat.check.claims import BUNDLE, Claims, Question, address
+from ascend_compat.check.claims import BUNDLE, Claims, Question
 from ascend_compat.check.finding import VERDICTS, Finding, Report, Source, Text, WayOut
 from ascend_compat.check.remembered import Remembered
 from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules
+from ascend_compat.check.sources import address
 from ascend_compat.check.wayout import Broken, ways_out
 from ascend_compat.jobs.model import Fact, Span
 from ascend_compat.matrix.predicates import names_in

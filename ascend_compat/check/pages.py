@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ascend_compat.check.claims import address
+from ascend_compat.check.sources import address
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ascend_compat.check.catalogue import Catalogue, fill, show
-from ascend_compat.check.claims import BUNDLE, address
+from ascend_compat.check.claims import BUNDLE
 from ascend_compat.check.finding import Finding, Report, Source, Text, WayOut
 from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, load_rules
+from ascend_compat.check.sources import address
 from ascend_compat.stack.derive import bound_facts, framework_facts, table_facts
 from ascend_compat.stack.facts import PACKAGES
 from ascend_compat.stack.model import Stack, StackFacts

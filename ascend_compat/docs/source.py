@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ascend_compat.check.claims import address
+from ascend_compat.check.sources import address
 from ascend_compat.docs.page import Code, Link, Outside, Status
 from ascend_compat.matrix.query import fetch
 
