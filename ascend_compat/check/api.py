@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _BATCH = 200
+_MAX_QUERIES = 64_000_000  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,18 @@ def read_queries(path: str, product: str | None, release: str | None) -> list[Na
     from pathlib import Path
 
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        if path == "-":
+            data = sys.stdin.buffer.read(_MAX_QUERIES + 1)
+        else:
+            with Path(path).open("rb") as file:
+                data = file.read(_MAX_QUERIES + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the questions in {path}: {error}") from None
+    if len(data) > _MAX_QUERIES:
+        raise UsageError(f"{path}: more than {_MAX_QUERIES // 1_000_000} MB of questions; ask them in parts")
     queries = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -94,7 +102,10 @@ def read_queries(path: str, product: str | None, release: str | None) -> list[Na
                 asked.get("product", product),
                 asked.get("release", release),
             )
-        except (ValueError, KeyError, AttributeError, TypeError):
+            for word in (names.model, names.framework, *features, names.product, names.release):
+                if word is not None:
+                    word.encode("utf-8")  # neither a number nor half a character is a name
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise UsageError(f'{path}:{number}: expected {{"model": …, "framework": …, "features": […]}}') from None
         queries.append(names)
     return queries

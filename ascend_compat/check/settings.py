@@ -10,6 +10,7 @@ from ascend_compat.errors import UsageError
 
 _LINE = re.compile(r'^\s*(\w+)\s*=\s*"([^"]*)"\s*(?:#.*)?$')
 _KNOWN = ("product", "release")
+_MAX_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,13 @@ def site_settings(start: Path | None = None) -> Site:
 
 def _read(path: Path) -> Site:
     values: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise UsageError(f"{path} is larger than {_MAX_BYTES // 1000} kB")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from None
+    for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.match(line)

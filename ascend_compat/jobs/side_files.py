@@ -1,7 +1,11 @@
-"""Files that a job names and that stand beside it: DeepSpeed JSON, accelerate YAML, included model files."""
+"""Files that a job names and that stand beside it: DeepSpeed JSON, accelerate YAML, included model files.
+
+A job may come from a stranger, so none is read from outside the job's own project, wherever its path or a link leads.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -15,20 +19,39 @@ from ascend_compat.jobs.yaml_tree import Document, Node, TreeError, leaves, pars
 
 MAX_BYTES = 1_000_000
 _ANCESTORS = 6
+_PROJECT_MARKS = (".git", "pyproject.toml", "setup.py")
 _STAGE = re.compile(r"(?:z|zero|stage)[-_]?([0-3])(?![0-9])")
 
 
 def find(name: str, beside: Path | None, folders: tuple[str, ...] = ()) -> Path | None:
-    """The regular file that ``name`` means: as given, beside the job, in a folder above it, or in one of ``folders`` there."""
+    """The regular file that ``name`` means: as given, beside the job, in a folder above it, or in one of ``folders`` there.
+
+    It lies in the project of the job (see :func:`roots`), or it is not found.
+    """
     if not name or "\0" in name or len(name) > 1000:
         return None
     path = Path(name)
-    if path.is_absolute():
-        return path if regular(path) else None
-    for candidate in _candidates(path, beside, folders):
+    inside: tuple[Path, ...] = ()
+    for candidate in (path,) if path.is_absolute() else _candidates(path, beside, folders):
         if regular(candidate):
-            return candidate
+            inside = inside or roots(beside)
+            with contextlib.suppress(OSError, RuntimeError):
+                real = candidate.resolve()
+                if any(real.is_relative_to(root) for root in inside):
+                    return candidate
     return None
+
+
+def roots(beside: Path | None) -> tuple[Path, ...]:
+    """The folders whose files a job may name: its project, its own folder where no project is seen, the working directory.
+
+    A project is the nearest folder at or above the job that is a git checkout or a Python project. ``/`` is none.
+    """
+    here = Path.cwd()
+    start = (here / beside).resolve() if beside is not None else here
+    above = [start, *start.parents][: _ANCESTORS + 1]
+    project = next((folder for folder in above if any((folder / mark).exists() for mark in _PROJECT_MARKS)), start)
+    return tuple(folder for folder in dict.fromkeys((project, start, here)) if folder != folder.parent)
 
 
 def _candidates(path: Path, beside: Path | None, folders: tuple[str, ...]) -> Iterator[Path]:

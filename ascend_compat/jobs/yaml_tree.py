@@ -25,6 +25,9 @@ _NUMBER = re.compile(
     r"[-+]?([0-9][0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9][0-9_]*([eE][-+]?[0-9]+)?)$"
 )
 _SPECIAL = {".inf": float("inf"), "+.inf": float("inf"), "-.inf": float("-inf"), ".nan": float("nan")}
+_TAKING = frozenset(
+    (yaml.ScalarEvent, yaml.MappingStartEvent, yaml.SequenceStartEvent, yaml.AliasEvent, yaml.DocumentStartEvent)
+)
 _STANDARD = "tag:yaml.org,2002:"
 _SAFE_TAGS = frozenset(("str", "int", "float", "bool", "null", "map", "seq", "timestamp", "merge"))
 
@@ -117,9 +120,13 @@ def _documents(source: Text) -> list[Document]:
     documents: list[Document] = []
     stack: list[tuple[Node, list[object]]] = []
     anchors: dict[str, Node] = {}
+    budget = 2 * MAX_VALUES  # nodes and keys, before they take memory; _limit counts the values
     events: Iterator[Any] = iter(yaml.parse(source.text, Loader=_LOADER))
     for event in events:
         kind = type(event)
+        budget -= kind in _TAKING
+        if budget < 0:
+            raise TreeError(Problem("AC2009", source.at(event.start_mark.line), {"limit": f"{MAX_VALUES:,}"}))
         if kind is yaml.ScalarEvent:
             node = _scalar(event, source)
         elif kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):

@@ -29,6 +29,8 @@ _LOCKED = {
     "python_enable_replacements": "false",
     "lock_configuration": "true",
 }
+# what a document that is not as its schema wants it makes of a build
+BUILD_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError, duckdb.Error)
 _ATTEMPTS = 5
 _WAIT_SECONDS = 60.0
 _RACY_NS = 2_000_000_000
@@ -188,7 +190,7 @@ def _build_file(path: Path, content: str) -> None:
         temporary.replace(path)
     except duckdb.IOException as error:
         raise OSError(" ".join(str(error).split())) from error
-    except (KeyError, TypeError, AttributeError, ValueError, duckdb.Error) as error:
+    except BUILD_ERRORS as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise DataError(
             f"a document is not as its schema wants it ({what}); find it with: ascend-compat matrix lint"
