@@ -30,6 +30,9 @@ from ascend_compat.matrix.store import connect
 # framework -> (repository whose commit a record names, other checkouts its prover needs, in order)
 FRAMEWORKS: dict[str, tuple[str, ...]] = {
     "mindspeed-llm": ("MindSpeed-LLM", "MindSpeed", "Megatron-LM"),
+    "llamafactory": ("LLaMA-Factory",),
+    "verl": ("verl",),
+    "mindspeed-rl": ("MindSpeed-RL", "MindSpeed", "Megatron-LM"),
 }
 NAMES = {
     "MindSpeed-LLM": "Ascend/MindSpeed-LLM",
@@ -81,23 +84,24 @@ def ask(framework: str, python: str, roots: list[str], settings: list[dict[str, 
 def rules_of(engine: Engine, framework: str, only: list[str]) -> dict[str, dict[str, Any]]:
     """The framework's rules that may be proved."""
     rows = engine.con.execute(
-        "SELECT id, any_value(severity), any_value(source), any_value(rests_on) FROM rule WHERE framework = ? GROUP BY id ORDER BY id",
+        "SELECT id, any_value(severity), any_value(source), any_value(rests_on), last(until ORDER BY until_ordinal NULLS LAST) "
+        "FROM rule WHERE framework = ? GROUP BY id ORDER BY id",
         [framework],
     ).fetchall()
     return {
-        name: {"severity": severity, "source": json.loads(source or "{}"), "rests_on": rests}
-        for name, severity, source, rests in rows
+        name: {"severity": severity, "source": json.loads(source or "{}"), "rests_on": rests, "until": until}
+        for name, severity, source, rests, until in rows
         if not only or name in only
     }
 
 
 def prove(engine: Engine, framework: str, python: str, roots: list[str], only: list[str]) -> dict[str, Seen]:
-    """Feed every example of every rule of a framework to the framework."""
+    """Feed every example of every rule of a framework to the framework; the checkout is newer than rules that have ended."""
     rules = rules_of(engine, framework, only)
     seen = {name: Seen(name, rule["severity"]) for name, rule in rules.items()}
     settings, owners = [], []
     for example in examples(engine, list(rules)):
-        setting = setting_of(engine, example)
+        setting = None if rules[example.rule]["until"] else setting_of(engine, example)
         if setting is None:
             seen[example.rule].silent += 1
         else:
@@ -149,8 +153,12 @@ def report(framework: str, rules: dict[str, dict[str, Any]], seen: dict[str, See
             known = name in reasons
             bad += not known
             if not known or verbose:
-                print(f"{name} ({rules[name]['rests_on']}): {example.kind} example {json.dumps(dict(example.body), ensure_ascii=False)[:300]}")
-                print(f"    accepted={said['accepted']} {said.get('said', '')} {said.get('at', '')} | {said.get('text', '')[:200]!r}")
+                print(
+                    f"{name} ({rules[name]['rests_on']}): {example.kind} example {json.dumps(dict(example.body), ensure_ascii=False)[:300]}"
+                )
+                print(
+                    f"    accepted={said['accepted']} {said.get('said', '')} {said.get('at', '')} | {said.get('text', '')[:200]!r}"
+                )
         if verbose and one.proved():
             for example, said in one.tried:
                 source = rules[name]["source"].get("path", "")
@@ -193,7 +201,9 @@ def main() -> int:
 
 def commit_of(path: str) -> str:
     """The commit of a checkout."""
-    return subprocess.run(["git", "-C", path, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", path, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 if __name__ == "__main__":

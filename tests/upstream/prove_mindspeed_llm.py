@@ -34,17 +34,17 @@ def load(roots: list[str]) -> None:
     sys.argv = ["pretrain_gpt.py"]
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
     import megatron.training.arguments
-    import mindspeed_llm  # noqa: F401
+    import mindspeed_llm
 
 
 def check(setting: dict[str, Any]) -> None:
     """Parse and validate one command line as the first lines of a job do."""
     os.environ.update({"RANK": "0", "WORLD_SIZE": str(setting["world"]), "LOCAL_RANK": "0", **setting.get("env", {})})
-    from mindspeed.features_manager.features_manager import MindSpeedFeaturesManager as Manager
     from megatron.core.num_microbatches_calculator import init_num_microbatches_calculator
     from megatron.core.tensor_parallel.utils import VocabUtility
     from megatron.training import arguments
     from megatron.training.global_vars import set_args
+    from mindspeed.features_manager.features_manager import MindSpeedFeaturesManager as Manager
     from mindspeed_llm.training.arguments import core_transformer_config_from_args_wrapper, process_args_v2
 
     _weights(setting["argv"])

@@ -129,7 +129,9 @@ def place(error: BaseException, roots: Iterable[str]) -> str:
     return ""
 
 
-def attempt(check: Callable[[Any], Any], setting: Any, roots: Iterable[str], seconds: float, debug: bool) -> dict[str, Any]:
+def attempt(
+    check: Callable[[Any], Any], setting: Any, roots: Iterable[str], seconds: float, debug: bool
+) -> dict[str, Any]:
     """Try one setting in a forked child: accepted or not, what was said, and where."""
     readable, writable = os.pipe()
     child = os.fork()
@@ -143,7 +145,12 @@ def attempt(check: Callable[[Any], Any], setting: Any, roots: Iterable[str], sec
                 os.dup2(quiet, 2)
             check(setting)
         except SystemExit as stop:
-            answer = {"accepted": not stop.code, "said": shortened(stop), "at": place(stop, roots), "text": str(stop)[:400]}
+            answer = {
+                "accepted": not stop.code,
+                "said": shortened(stop),
+                "at": place(stop, roots),
+                "text": str(stop)[:400],
+            }
         except BaseException as error:  # the framework's refusal, whatever its type
             if debug:
                 traceback.print_exc()
