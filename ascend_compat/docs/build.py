@@ -10,7 +10,7 @@ from ascend_compat.docs.rungs import Rungs
 from ascend_compat.docs.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -66,10 +66,16 @@ def build(
 
     ``planned`` names the models whose layouts are looked for; by default all of them.
     """
-    from ascend_compat.docs import listing, markdown, site
-
     layouts = Layouts(con, planned)
     made = {language: pages(con, language, layouts) for language in languages}
+    write_pages(con, made, out, form)
+    return sum(map(len, made.values()))
+
+
+def write_pages(con: duckdb.DuckDBPyConnection, made: Mapping[str, Sequence[Page]], out: Path, form: str) -> None:
+    """Write pages that are made already, their JSON twins and the lists of them."""
+    from ascend_compat.docs import listing, markdown, site
+
     if form == "html":
         site.render(made, out)
     for language, own in made.items():
@@ -78,7 +84,6 @@ def build(
                 write(out / language / f"{page.id}.md", markdown.render(page))
             write(out / language / f"{page.id}.json", twin(page, language))
     listing.write_all(con, made, out, form)
-    return sum(map(len, made.values()))
 
 
 def twin(page: Page, language: str) -> str:

@@ -16,11 +16,13 @@ _TITLES = {
     "stack_framework_bounds": ("What frameworks require of packages", "框架对软件包的要求"),
     "stack_hardware": ("Hardware", "硬件"),
     "stack_hdk": ("Driver and firmware", "驱动与固件"),
+    "stack_model_transformers": ("Model types and transformers", "模型类型与 transformers"),
     "stack_products": ("Versions products name", "各产品列出的版本"),
     "stack_sets": ("Versions a release documents together", "版本配套"),
     "stack_torch_npu": ("torch_npu, PyTorch and CANN", "torch_npu、PyTorch 与 CANN"),
     "stack_torch_npu_lifecycle": ("Life of torch_npu lines", "torch_npu 版本生命周期"),
     "stack_torch_python": ("PyTorch and Python", "PyTorch 与 Python"),
+    "stack_torch_vision": ("PyTorch, torchvision and torchaudio", "PyTorch、torchvision 与 torchaudio 版本"),
     "stack_vllm_ascend": ("vLLM and vLLM Ascend", "vLLM 与 vLLM Ascend"),
 }
 _DATED_ADDRESS = re.compile(r"^(https?://\S+?)(?: \((.+)\))?$")
