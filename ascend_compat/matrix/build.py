@@ -145,7 +145,7 @@ def of_kind(documents: Iterable[Document], kind: str) -> list[Document]:
 
 
 def _stacks(documents: Sequence[Document]) -> list[Table]:
-    listed = Table("stack_table", {"id": "VARCHAR", "kind": "VARCHAR", "path": "VARCHAR", "source": "VARCHAR"})
+    listed = Table("stack_table", dict.fromkeys(("id", "kind", "path", "source", "note_en", "note_zh"), "VARCHAR"))
     tables: dict[str, Table] = {}
     for document in documents:
         rows = document.body.get("rows")
@@ -153,7 +153,9 @@ def _stacks(documents: Sequence[Document]) -> list[Table]:
             continue
         name = str(document.body.get("id") or document.path.rsplit("/", 1)[-1].rsplit(".", 1)[0])
         name = "stack_" + re.sub(r"[^a-z0-9]+", "_", name.lower())
-        listed.add(id=name, kind=document.kind, path=document.path, source=json_text(document.body.get("source")))
+        told = json_text(document.body.get("source"))
+        note_en, note_zh = in_both(document.body.get("notes"))
+        listed.add(id=name, kind=document.kind, path=document.path, source=told, note_en=note_en, note_zh=note_zh)
         columns: dict[str, str] = {}
         for row in rows:
             columns.update(dict.fromkeys(map(_column, row), "VARCHAR"))

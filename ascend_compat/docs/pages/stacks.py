@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ascend_compat.docs.page import Code, Heading, Link, Outside, Page, Paragraph, Table
 
 if TYPE_CHECKING:
-    from ascend_compat.docs.page import Line
+    from ascend_compat.docs.page import Line, Piece
     from ascend_compat.docs.source import Source
 
 _TITLES = {
@@ -31,7 +31,7 @@ _DATED_ADDRESS = re.compile(r"^(https?://\S+?)(?: \((.+)\))?$")
 def pages(source: Source) -> list[Page]:
     """The index of stack tables, and one page each."""
     t = source.t
-    tables = source.rows("SELECT id, source FROM stack_table WHERE kind = 'stack' ORDER BY id")
+    tables = source.rows("SELECT id, source, note_{l} AS note FROM stack_table WHERE kind = 'stack' ORDER BY id")
     index = Page(
         "stacks/index",
         "index",
@@ -42,7 +42,7 @@ def pages(source: Source) -> list[Page]:
     made = [index]
     body: list[list[Line]] = []
     for row in tables:
-        page = _page(source, row["id"], row["source"])
+        page = _page(source, row)
         made.append(page)
         body.append([Link(page.title, page.id), Code(row["id"]), str(len(page.data["rows"]))])
     index.blocks.append(
@@ -62,8 +62,9 @@ def pages(source: Source) -> list[Page]:
     return made
 
 
-def _page(source: Source, table: str, place: str | None) -> Page:
+def _page(source: Source, listed: dict[str, Any]) -> Page:
     t = source.t
+    table, place = listed["id"], listed["source"]
     title = t(*_TITLES.get(table, (table, table)))
     rows = source.rows(f'SELECT * FROM "{table}"')
     other = {"en": "zh", "zh": "en"}[source.language]
@@ -78,6 +79,8 @@ def _page(source: Source, table: str, place: str | None) -> Page:
         {"table": table, "rows": rows},
         wide=True,
     )
+    if listed["note"]:
+        page.blocks.append(Paragraph(_marked(listed["note"]), "lead"))
     if place:
         page.blocks.append(Paragraph([t("Source: ", "来源："), source.place(place)]))
     groups = list(dict.fromkeys(row.get("product") for row in rows)) if "product" in kept and len(rows) > 60 else [None]
@@ -90,6 +93,11 @@ def _page(source: Source, table: str, place: str | None) -> Page:
         body = [[_value(source, row[name]) for name in shown] for row in own]
         page.blocks.append(Table(heads, body, f"{title} {source.products.get(group, group) if group else ''}".strip()))
     return page
+
+
+def _marked(text: str) -> list[Piece]:
+    """A note with what it has in backquotes as code."""
+    return [Code(part) if number % 2 else part for number, part in enumerate(text.split("`")) if part]
 
 
 def _value(source: Source, value: Any) -> Line:
