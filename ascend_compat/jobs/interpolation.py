@@ -9,6 +9,10 @@ from ascend_compat.jobs.yaml_tree import Node, plain, plain_value
 
 _PART = re.compile(r"\$\{([^${}]*)\}")
 _MAX_STEPS = 32
+# more than any real file has; references that double each other would never end
+_MAX_REFERENCES = 20_000
+_MAX_TEXT = 10_000
+_TOO_MANY = Unresolved("its references are too many to follow", "引用过多，未展开")
 
 
 def resolve(node: Node, root: Node, path: str = "") -> Value:
@@ -28,6 +32,8 @@ def _inside(node: Node, root: Node, path: str) -> Value:
 
 def _text(text: str, root: Node, path: str, steps: int) -> Value:
     for _ in range(steps):
+        if len(text) > _MAX_TEXT:
+            return _TOO_MANY
         match = _PART.search(text)
         if match is None:
             break
@@ -47,6 +53,9 @@ def _shown(value: Scalar) -> str:
 
 
 def _reference(text: str, root: Node, path: str, steps: int) -> Value:
+    root.followed += 1
+    if root.followed > _MAX_REFERENCES:
+        return _TOO_MANY
     if steps <= 0:
         return Unresolved("its references lead in a circle or too far", "引用成环或层数过多")
     resolver, colon, argument = text.partition(":")
@@ -72,9 +81,8 @@ def _target(text: str, root: Node, path: str, steps: int) -> Value:
     for part in full:
         if node is None:
             break
-        node = (
-            node.items[int(part)] if node.items and part.isdigit() and int(part) < len(node.items) else node.get(part)
-        )
+        at = int(part) if node.items and part.isdecimal() and len(part) < 8 else None
+        node = node.items[at] if node.items and at is not None and at < len(node.items) else node.get(part)
     if node is None:
         return Unresolved(f"{text} is not in this file", f"本文件中没有 {text}")
     if isinstance(node.scalar, str) and "${" in node.scalar:

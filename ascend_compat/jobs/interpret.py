@@ -26,9 +26,7 @@ _PATCHED = Unresolved(
 _OPEN_CONFIG = Unresolved(
     "the job brings its own configuration, whose names are not listed", "作业自带配置，其参数名不在清单中"
 )
-_ON_START = Unresolved(
-    "a config leaves it to the command that starts the job", "配置文件将其留给启动命令给出"
-)
+_ON_START = Unresolved("a config leaves it to the command that starts the job", "配置文件将其留给启动命令给出")
 # hydra's mark for a value that has to be given
 _MANDATORY = "???"
 _SCRIPTS = ("bash", "manifest")
@@ -36,6 +34,8 @@ _GUESSED = ("deepspeed-json:", "launch:")
 # Engines whose keys carry a prefix; the defaults of the framework's other keys are not theirs.
 _ENGINES = frozenset(("v1", "fsdp2"))
 _UNKNOWN_KEYS = "unknown_key_count"
+# a file with more unknown names than this is another program's; looking for what each may mean takes time
+_MAX_SUGGESTED = 50
 
 
 def interpret(
@@ -77,7 +77,7 @@ class _Reader:
         self.base = spec.base(job.launch)
         self.bundled = job.launch.product == _BUNDLE
         self.hydra = spec.framework in ("verl", "mindspeed-rl")
-        self.unknown = self.appended = 0
+        self.unknown = self.appended = self.unmatched = 0
         self.below_closed: dict[str, int] = {}
         searched = any(setting.key == "hydra.searchpath" for setting in job.launch.settings)
         self.elsewhere = searched or self.base.foreign
@@ -206,7 +206,8 @@ class _Reader:
         else:
             self.unknown += 1
         words = {"key": setting.key, "framework": self.spec.framework, "version": self.job.version}
-        near = self.spec.nearest(setting.key)
+        self.unmatched += 1
+        near = self.spec.nearest(setting.key) if self.unmatched <= _MAX_SUGGESTED else None
         if near:
             self._problem("AC2033" if self.bundled else "AC2020", setting, {**words, "nearest": near})
         else:

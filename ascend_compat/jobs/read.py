@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from ascend_compat.jobs import ascendfactory, detect, llamafactory, mindspeed_rl, verl_yaml
@@ -15,6 +16,7 @@ from ascend_compat.jobs.model import Launch, Problem, Span
 from ascend_compat.jobs.yaml_tree import Document, TreeError, parse
 
 MAX_BYTES = 8_000_000
+MAX_LAUNCHES = 200
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _MAYBE = re.compile(
     rb"af_output_dir|backend_config|model_name_or_path|finetuning_type|megatron_training|rl_config|actor_rollout_ref"
@@ -149,9 +151,12 @@ def _take(path: str, data: bytes, beside: Path | None, framework: str | None) ->
     if not text.strip():
         return _failed(path, "AC2004")
     try:
-        return _read_text(path, text, beside, framework)
+        read = _read_text(path, text, beside, framework)
     except TreeError as error:
         return FileRead(path, error=error.problem)
+    if len(read.launches) > MAX_LAUNCHES:
+        return _failed(path, "AC2042", limit=str(MAX_LAUNCHES))
+    return read
 
 
 def _read_text(path: str, text: str, beside: Path | None, framework: str | None) -> FileRead:
@@ -164,7 +169,8 @@ def _read_text(path: str, text: str, beside: Path | None, framework: str | None)
                 raise
             wrong = error
         else:
-            launches = [launch for document in documents for launch in _document(document, text, beside, framework)]
+            found = (launch for document in documents for launch in _document(document, text, beside, framework))
+            launches = list(islice(found, MAX_LAUNCHES + 1))
             if launches:
                 return FileRead(path, launches)
             if documents and documents[0].root.pairs is not None:

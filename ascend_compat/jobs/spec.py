@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MEGATRON_SECTIONS = ("actor_config", "ref_config", "reward_config", "critic_config", "vit_config")
 _BUILD = re.compile(r"(?:[.+_-]?(?:dev|rc|a|b|alpha|beta)\.?\d*|\+.*)$")
 _BUNDLE = "ascendfactory"
+_MAX_REMEMBERED = 4096
 _MOVING = frozenset(("main", "master", "head", "dev"))
 
 
@@ -261,6 +262,8 @@ class Spec:
         if name not in self._nearest:
             from ascend_compat.jobs.suggest import nearest
 
+            if len(self._nearest) >= _MAX_REMEMBERED:
+                self._nearest.clear()
             self._nearest[name] = nearest(name, [key for key in self.keys if ":" not in key and "@" not in key])
         return self._nearest[name]
 

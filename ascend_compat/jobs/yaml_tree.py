@@ -43,13 +43,18 @@ class Node:
     items: list[Node] | None = None
     pairs: list[tuple[str, Node]] | None = None
     tag: str | None = None
+    # of a root: how many references into the document were followed
+    followed: int = 0
+    _index: dict[str, Node] | None = None
 
     def get(self, key: str) -> Node | None:
         """The node under ``key``, the last one where it is given twice; None where there is none."""
-        for name, node in reversed(self.pairs or ()):
-            if name == key:
-                return node
-        return None
+        pairs = self.pairs or ()
+        if len(pairs) < 16:
+            return next((node for name, node in reversed(pairs) if name == key), None)
+        if self._index is None:
+            self._index = dict(pairs)
+        return self._index.get(key)
 
     def names(self) -> set[str]:
         """The keys of a mapping; empty for anything else."""

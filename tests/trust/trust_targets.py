@@ -61,7 +61,7 @@ class Targets:
         from ascend_compat.jobs.read import read_data
         from ascend_compat.report.formats import FORMATS, render
 
-        read = read_data(name, data)
+        self.read = read = read_data(name, data)
         reports = self.engine.check(read.launches, Options())
         if read.error is not None:
             report = Report(name, None, None, None, None, None, "unreadable", [self.engine.problem(read.error)])
