@@ -13,7 +13,7 @@ from ascend_compat.check.claims import BUNDLE
 from ascend_compat.check.finding import VERDICTS
 from ascend_compat.check.rules import SQL_TYPES, Settled, levels, typed_fact
 from ascend_compat.errors import UsageError
-from ascend_compat.matrix.driver import duckdb
+from ascend_compat.matrix.driver import ZERO_DIVISION, duckdb
 from ascend_compat.matrix.predicates import names_in
 from ascend_compat.matrix.settle import UNSURE
 
@@ -96,6 +96,7 @@ def _connection(path: str, output: str | None) -> duckdb.DuckDBPyConnection:
     allowed = ", ".join(_text(name) for name in (path, output) if name is not None)
     con.execute(f"SET allowed_paths = [{allowed}]")
     for setting in (
+        *(f"{name} = {value}" for name, value in ZERO_DIVISION.items()),
         "enable_external_access = false",
         "preserve_insertion_order = false",
         "memory_limit = '1500MB'",

@@ -221,7 +221,7 @@ class Settled:
                 if name in in_all:
                     made = None
                 elif name not in hidden:
-                    made = _typed(settle(vocabulary.trees.get(sql, _ASK), facts), vocabulary.types[name])
+                    made = typed_value(settle(vocabulary.trees.get(sql, _ASK), facts), vocabulary.types[name])
                 facts[name] = made
             if facts[name] is not UNSURE:
                 self.derived[name] = facts[name]
@@ -283,7 +283,7 @@ def typed_fact(value: Any, kind: str) -> Any:
     return value if isinstance(value, list) else None
 
 
-def _typed(value: Any, kind: str) -> Any:
+def typed_value(value: Any, kind: str) -> Any:
     """A derived value where it has the fact's type already; what a cast would make of another is DuckDB's to say."""
     if value is None or value is UNSURE:
         return value

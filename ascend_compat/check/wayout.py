@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.catalogue import fill, show
 from ascend_compat.check.finding import Text, WayOut
-from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate
+from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, typed_fact, typed_value
+from ascend_compat.matrix.settle import UNSURE, breaks, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +54,8 @@ def ways_out(
     trials: list[_Trial] = []
     for number, job in enumerate(broken):
         for rule in job.rules:
-            trials.extend(_trials(number, rule, job.row))
+            tried = _trials(number, rule, job.row)
+            trials.extend(trial for trial in tried if _may_hold(trial, job.row, vocabulary))
     rows = [_changed(broken[trial.job].row, trial.edits) for trial in trials]
     outcomes = evaluate(con, rows, rules, vocabulary, wild=True)
     held: dict[tuple[int, str], list[_Trial]] = {}
@@ -91,6 +93,30 @@ def _trials(job: int, rule: Rule, row: Row) -> list[_Trial]:
                 _Trial(job, rule, {name: value}, searched=True) for value in values if value != row.facts.get(name)
             )
     return trials
+
+
+class _Facts(dict[str, Any]):
+    """Facts of one row, each derived one worked out when a rule asks for it."""
+
+    def __init__(self, row: Row, vocabulary: Vocabulary) -> None:
+        types = vocabulary.types
+        super().__init__((name, typed_fact(value, types[name])) for name, value in row.facts.items() if name in types)
+        self.update(dict.fromkeys(row.unknown, UNSURE))
+        self._vocabulary = vocabulary
+        self._derived = {name: sql for name, sql in vocabulary.derived if name not in self or self[name] is None}
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A fact's value, None for NULL, ``UNSURE`` where only DuckDB can tell."""
+        sql = self._derived.pop(name, None)
+        if sql is not None:
+            made = settle(self._vocabulary.trees.get(sql, ["?"]), self)
+            self[name] = typed_value(made, self._vocabulary.types[name])
+        return super().get(name, default)
+
+
+def _may_hold(trial: _Trial, row: Row, vocabulary: Vocabulary) -> bool:
+    """Whether a trial can satisfy its own rule; most values cannot, and are not tried against the others."""
+    return breaks(*trial.rule.trees, _Facts(_changed(row, trial.edits), vocabulary)) is not True
 
 
 def _candidates(now: Any, others: Sequence[Any]) -> list[int]:

@@ -89,7 +89,9 @@ def check(
         reports = api.check(con, model=model, framework=framework, features=features, product=product, release=release)
     else:
         options = Options(*api.known(con, product, release), framework_version, api.stack_facts(con, stack))
-        found = api.check_paths(con, jobs, framework=framework, recursive=recursive, options=options, processes=processors())
+        found = api.check_paths(
+            con, jobs, framework=framework, recursive=recursive, options=options, processes=processors()
+        )
         reports = list(found)
     words = language(lang)
     if lock is not None:

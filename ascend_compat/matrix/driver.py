@@ -16,4 +16,9 @@ else:
     except ImportError:
         import duckdb
 
-__all__ = ["duckdb"]
+__all__ = ["ZERO_DIVISION", "duckdb"]
+
+# A division by zero is NULL, whatever else is in the statement: DuckDB 1 has it so, later ones when told to.
+ZERO_DIVISION: dict[str, str] = (
+    {} if duckdb.__version__.startswith(("0.", "1.")) else {"error_on_division_by_zero": "false"}
+)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ascend_compat.errors import DataError
 from ascend_compat.matrix.documents import file_stats, recipe_stats
-from ascend_compat.matrix.driver import duckdb
+from ascend_compat.matrix.driver import ZERO_DIVISION, duckdb
 from ascend_compat.resources import matrix_dir
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BUILDERS = ("documents.py", "tables.py", "normal.py", "macros.py", "predicates.py")
 _LOCKED = {
+    **ZERO_DIVISION,
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

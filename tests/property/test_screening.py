@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 FRAMEWORKS = {"mindspeed-llm": 200, "llamafactory": 200, "verl": 80, "mindspeed-rl": 60, "stack": 20}
 ROWS = 60
+# functions whose work and memory grow with a number that a job file states
+GROWING = re.compile(
+    r"\b(range|generate_series|repeat|lpad|rpad|list_resize|array_resize|factorial)\s*\(", re.IGNORECASE
+)
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 28, 64, 128, 4096, 2**31, 2**40)
 
 
@@ -26,8 +31,6 @@ def engine() -> Engine:
 
 def literals(texts: list[str]) -> dict[str, list[str]]:
     """Words that the rules themselves compare, so that random rows reach their branches."""
-    import re
-
     found: dict[str, list[str]] = {}
     for text in texts:
         words = [word for word in re.findall(r"'((?:[^']|'')*)'", text) if word]
@@ -111,3 +114,28 @@ def test_a_batch_settled_is_a_batch_computed(engine: Engine, framework: str) -> 
     for one, other_ in zip(settled, computed, strict=True):
         assert [rule.id for rule in one.broken] == [rule.id for rule in other_.broken]
         assert (one.features, one.derived) == (other_.features, other_.derived)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_no_number_of_a_job_file_decides_how_much_is_computed(engine: Engine, framework: str) -> None:
+    whole = engine.vocabulary(framework)
+    rules = load_rules(engine.con, [framework], None, engine.types)
+    pieces = [sql for rule in rules for sql in (rule.when or "", rule.requires)]
+    pieces += [sql for _, sql in (*whole.derived, *whole.features)]
+    assert len(pieces) >= 2 * FRAMEWORKS[framework]
+    assert [sql for sql in pieces if GROWING.search(sql)] == []
+    assert GROWING.search("list_max(range(0, num_layers))")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_division_by_zero_is_null_in_any_company(engine: Engine, number: int) -> None:
+    """One row or several, folded or not: ``%`` by zero is NULL and what stands beside it still decides."""
+    rules = load_rules(engine.con, ["mindspeed-llm"], None, engine.types)
+    rule = next(each for each in rules if each.id == "ML-MOE28")
+    row = Row({"num_experts": 2, "moe_router_num_groups": 0, "moe_router_group_topk": 7})
+    fine = Row({"num_experts": 8, "moe_router_num_groups": 4, "moe_router_group_topk": 2})
+    whole = engine.vocabulary("mindspeed-llm")
+    for form in ([rule], plain([rule])):
+        first, *others = evaluate(engine.con, [row, fine][:number], form, whole)
+        assert [broken.id for broken in first.broken] == ["ML-MOE28"]
+        assert all(not other.broken for other in others)
