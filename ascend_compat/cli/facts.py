@@ -178,7 +178,9 @@ def _json_line(job: Job, engine: Engine, words: str) -> str:
         }
     launch = job.launch
     line = {"file": launch.file, "line": launch.line, "framework": launch.framework, "facts": found}
-    return json.dumps(line, ensure_ascii=False)
+    from ascend_compat.report.formats import escaped
+
+    return escaped(json.dumps(line, ensure_ascii=False))
 
 
 def _table(job: Job, engine: Engine, words: str) -> str:

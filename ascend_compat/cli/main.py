@@ -81,17 +81,30 @@ def run() -> None:
     try:
         main(standalone_mode=False)
     except CompatError as error:
-        click.echo(f"error: {error}", err=True)
+        _say(f"error: {error}")
         sys.exit(error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ascend-compat"
+        _say(f"error: {error.format_message()}\nhelp: {where} --help")
         sys.exit(2)
     except click.Abort:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
     except Exception as error:
-        click.echo(f"internal error: {type(error).__name__}: {error} (please report this)", err=True)
+        if type(error).__module__ in ("duckdb", "_duckdb"):
+            _say(f"error: the database refused what the matrix says: {' '.join(str(error).split())}")
+        else:
+            _say(f"internal error: {type(error).__name__}: {error} (please report this)")
         sys.exit(3)
+
+
+def _say(text: str) -> None:
+    """Tell an error in UTF-8 whatever the locale says, without anything of the user's that steers a terminal."""
+    from ascend_compat.report.text import safe
+
+    lines = "".join(f"{safe(line)}\n" for line in text.split("\n"))
+    sys.stderr.buffer.write(lines.encode("utf-8", "replace"))
+    sys.stderr.buffer.flush()

@@ -181,7 +181,7 @@ def sql(query: str, form: str, output: str | None) -> None:
     """Run one read-only SQL QUERY over the views (docs/views.md); ``-`` reads it from stdin."""
     from ascend_compat.matrix.query import select
 
-    text = sys.stdin.read() if query == "-" else query
+    text = sys.stdin.buffer.read().decode("utf-8", "replace") if query == "-" else query
     _emit(select(_connect(), text), form, output)
 
 

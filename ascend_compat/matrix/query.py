@@ -58,8 +58,8 @@ def select(con: duckdb.DuckDBPyConnection, sql: str) -> Frame:
         return fetch(con, sql)
     except duckdb.Error as error:
         raise UsageError(_sentence(error)) from error
-    except (RuntimeError, OverflowError) as error:
-        raise UsageError(f"the query failed: {' '.join(str(error).split())}") from error
+    except (RuntimeError, OverflowError, MemoryError) as error:
+        raise UsageError(f"the query failed: {' '.join(str(error).split()) or 'its answer is too large'}") from error
 
 
 def _sentence(error: Exception) -> str:

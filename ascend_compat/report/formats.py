@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ascend_compat.check.finding import Report
 
 FORMATS = ("text", "json", "jsonl", "sarif", "junit", "github", "gitlab", "rdjson", "markdown")
+_JSON = frozenset(("json", "jsonl", "sarif", "gitlab", "rdjson"))
+_STEERING = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -20,7 +22,13 @@ def render(form: str, reports: Sequence[Report], language: str, colour: bool = F
         from ascend_compat.report.text import TextRenderer
 
         return "\n".join(TextRenderer(language, colour).render(reports))
-    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", _machine(form, reports, language))
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", _machine(form, reports, language))
+    return escaped(text) if form in _JSON else text
+
+
+def escaped(text: str) -> str:
+    """JSON text with the characters written as escapes that steer a terminal, or end a line for some programs."""
+    return _STEERING.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def _machine(form: str, reports: Sequence[Report], language: str) -> str:
