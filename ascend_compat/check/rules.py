@@ -186,7 +186,7 @@ def evaluate(
     """
     if not rows:
         return []
-    unknown = [_unknown_closure(row, vocabulary.derived) for row in rows]
+    unknown = [unknown_closure(row, vocabulary.derived) for row in rows]
     hidden, in_all = set(unknown[0]).union(*unknown[1:]), set(unknown[0]).intersection(*unknown[1:])
     settled = Settled(_shared(rows, vocabulary.types), rules, vocabulary, hidden, in_all)
     if settled.complete:
@@ -228,7 +228,7 @@ class Settled:
         self.derivations = [item for item in vocabulary.derived if item[0] not in self.derived]
         self.asked = {name: settle(vocabulary.trees.get(when, _ASK), facts) for name, when in vocabulary.features}
         self.features = [item for item in vocabulary.features if self.asked[item[0]] is UNSURE]
-        self.verdicts = [_verdict(rule, facts, hidden, in_all) for rule in rules]
+        self.verdicts = [verdict_of(rule, facts, hidden, in_all) for rule in rules]
         self.rules = [rule for rule, verdict in zip(rules, self.verdicts) if verdict is UNSURE]
 
     @property
@@ -291,7 +291,7 @@ def typed_value(value: Any, kind: str) -> Any:
     return held if type(held) is type(value) else UNSURE
 
 
-def _verdict(rule: Rule, facts: Mapping[str, Any], hidden: AbstractSet[str], in_all: AbstractSet[str]) -> Any:
+def verdict_of(rule: Rule, facts: Mapping[str, Any], hidden: AbstractSet[str], in_all: AbstractSet[str]) -> Any:
     """Whether a rule breaks: it is undecided where a NULL that it tests stands for something unknown."""
     verdict = breaks(*rule.trees, facts)
     if verdict is False or not hidden:
@@ -347,7 +347,8 @@ def levels(derivations: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]
     return layers
 
 
-def _unknown_closure(row: Row, derivations: Iterable[tuple[str, str]]) -> list[str]:
+def unknown_closure(row: Row, derivations: Iterable[tuple[str, str]]) -> list[str]:
+    """Facts unknown in a row, and those derived from one that is."""
     unknown = set(row.unknown)
     for name, sql in derivations:
         if row.facts.get(name) is None and names_in(sql) & unknown:

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_compat.check.catalogue import fill, show
 from ascend_compat.check.finding import Text, WayOut
-from ascend_compat.check.rules import Row, Rule, Vocabulary, evaluate, typed_fact, typed_value
-from ascend_compat.matrix.settle import UNSURE, breaks, settle
+from ascend_compat.check.rules import (
+    Row,
+    Rule,
+    Vocabulary,
+    evaluate,
+    typed_fact,
+    typed_value,
+    unknown_closure,
+    verdict_of,
+)
+from ascend_compat.matrix.predicates import names_in
+from ascend_compat.matrix.settle import UNSURE, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,19 +61,21 @@ def ways_out(
     key_of: Callable[[str], tuple[str, bool]],
 ) -> list[dict[str, tuple[WayOut, ...]]]:
     """For each job, by rule id, its ways out. ``key_of`` names the key that sets a fact, and whether that key turns it off."""
-    trials: list[_Trial] = []
-    for number, job in enumerate(broken):
-        for rule in job.rules:
-            tried = _trials(number, rule, job.row)
-            trials.extend(trial for trial in tried if _may_hold(trial, job.row, vocabulary))
-    rows = [_changed(broken[trial.job].row, trial.edits) for trial in trials]
-    outcomes = evaluate(con, rows, rules, vocabulary, wild=True)
+    left: list[_Trial] = []
     held: dict[tuple[int, str], list[_Trial]] = {}
-    for trial, outcome in zip(trials, outcomes):
-        before = {rule.id for rule in broken[trial.job].rules}
-        after = {rule.id for rule in outcome.broken if rule.severity == "impossible"}
-        if trial.rule.id not in {rule.id for rule in outcome.broken} and after <= before:
-            held.setdefault((trial.job, trial.rule.id), []).append(trial)
+    reach = _Reach(rules, vocabulary)
+    for number, job in enumerate(broken):
+        base = _Base(job, vocabulary)
+        for rule in job.rules:
+            for trial in _trials(number, rule, job.row):
+                holds = _holds(trial, base, reach)
+                if holds is UNSURE:
+                    left.append(trial)
+                if holds is not False:
+                    held.setdefault((number, rule.id), []).append(trial)
+    refused = _refused(con, left, broken, rules, vocabulary)
+    for key, trials in held.items():
+        held[key] = [trial for trial in trials if id(trial) not in refused]
     return [
         {rule.id: _worded(rule, held.get((number, rule.id), []), job.row, key_of) for rule in job.rules}
         for number, job in enumerate(broken)
@@ -95,28 +107,96 @@ def _trials(job: int, rule: Rule, row: Row) -> list[_Trial]:
     return trials
 
 
-class _Facts(dict[str, Any]):
-    """Facts of one row, each derived one worked out when a rule asks for it."""
+class _Reach:
+    """Which rules an edit of some facts can turn: those that name one, or a fact derived from one."""
 
-    def __init__(self, row: Row, vocabulary: Vocabulary) -> None:
+    def __init__(self, rules: Sequence[Rule], vocabulary: Vocabulary) -> None:
+        self._rules = rules
+        self._derived = vocabulary.derived
+        self._known: dict[frozenset[str], list[Rule]] = {}
+
+    def of(self, names: frozenset[str]) -> list[Rule]:
+        """Rules of severity ``impossible`` within reach of the facts of these names."""
+        if names not in self._known:
+            reached, size = set(names), 0
+            while len(reached) > size:
+                size = len(reached)
+                reached.update(name for name, sql in self._derived if not reached.isdisjoint(names_in(sql)))
+            self._known[names] = [
+                rule for rule in self._rules if rule.severity == "impossible" and not reached.isdisjoint(rule.facts)
+            ]
+        return self._known[names]
+
+
+class _Base:
+    """What all trials of one job start from."""
+
+    def __init__(self, job: Broken, vocabulary: Vocabulary) -> None:
+        self.row = job.row
+        self.broken = {rule.id for rule in job.rules}
+        self.vocabulary = vocabulary
         types = vocabulary.types
-        super().__init__((name, typed_fact(value, types[name])) for name, value in row.facts.items() if name in types)
-        self.update(dict.fromkeys(row.unknown, UNSURE))
-        self._vocabulary = vocabulary
-        self._derived = {name: sql for name, sql in vocabulary.derived if name not in self or self[name] is None}
+        self.facts = {name: typed_fact(value, types[name]) for name, value in job.row.facts.items() if name in types}
+
+
+class _Facts(dict[str, Any]):
+    """Facts of one trial, each derived one worked out when a rule asks for it; unknown ones are NULL."""
+
+    def __init__(self, base: _Base, edits: Mapping[str, Any]) -> None:
+        super().__init__(base.facts)
+        self._vocabulary = base.vocabulary
+        types = base.vocabulary.types
+        for name, value in edits.items():
+            if name in types:
+                self[name] = typed_fact(value, types[name])
+        derived = base.vocabulary.derived
+        known = super().get
+        self._derived = {name: sql for name, sql in derived if known(name) is None}
+        self.unknown = (
+            frozenset(unknown_closure(_changed(base.row, edits), derived)) if base.row.unknown else frozenset()
+        )
 
     def get(self, name: str, default: Any = None) -> Any:
         """A fact's value, None for NULL, ``UNSURE`` where only DuckDB can tell."""
         sql = self._derived.pop(name, None)
-        if sql is not None:
+        if sql is not None and name not in self.unknown:
             made = settle(self._vocabulary.trees.get(sql, ["?"]), self)
             self[name] = typed_value(made, self._vocabulary.types[name])
         return super().get(name, default)
 
 
-def _may_hold(trial: _Trial, row: Row, vocabulary: Vocabulary) -> bool:
-    """Whether a trial can satisfy its own rule; most values cannot, and are not tried against the others."""
-    return breaks(*trial.rule.trees, _Facts(_changed(row, trial.edits), vocabulary)) is not True
+def _holds(trial: _Trial, base: _Base, reach: _Reach) -> Any:
+    """Whether a trial keeps its own rule and turns no other against the job; ``UNSURE`` where only DuckDB can tell."""
+    facts = _Facts(base, trial.edits)
+    own = verdict_of(trial.rule, facts, facts.unknown, facts.unknown)
+    if own is True:
+        return False
+    sure = own is not UNSURE
+    for rule in reach.of(frozenset(trial.edits)):
+        if rule.id not in base.broken:
+            verdict = verdict_of(rule, facts, facts.unknown, facts.unknown)
+            if verdict is True:
+                return False
+            sure = sure and verdict is not UNSURE
+    return True if sure else UNSURE
+
+
+def _refused(
+    con: duckdb.DuckDBPyConnection,
+    trials: Sequence[_Trial],
+    broken: Sequence[Broken],
+    rules: Sequence[Rule],
+    vocabulary: Vocabulary,
+) -> set[int]:
+    """Those trials (by identity) that DuckDB finds to break their own rule or another one."""
+    rows = [_changed(broken[trial.job].row, trial.edits) for trial in trials]
+    refused = set()
+    for trial, outcome in zip(trials, evaluate(con, rows, rules, vocabulary, wild=True)):
+        before = {rule.id for rule in broken[trial.job].rules}
+        after = {rule.id for rule in outcome.broken if rule.severity == "impossible"}
+        if trial.rule.id in {rule.id for rule in outcome.broken} or not after <= before:
+            refused.add(id(trial))
+    return refused
 
 
 def _candidates(now: Any, others: Sequence[Any]) -> list[int]:

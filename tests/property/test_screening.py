@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 
 from ascend_compat.check.engine import Engine
 from ascend_compat.check.rules import Row, Vocabulary, evaluate, load_rules
+from ascend_compat.check.wayout import Broken, ways_out
 from ascend_compat.matrix.store import connect
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 FRAMEWORKS = {"mindspeed-llm": 200, "llamafactory": 200, "verl": 80, "mindspeed-rl": 60, "stack": 20}
 ROWS = 60
+WAYS = 2
 # functions whose work and memory grow with a number that a job file states
 GROWING = re.compile(
     r"\b(range|generate_series|repeat|lpad|rpad|list_resize|array_resize|factorial)\s*\(", re.IGNORECASE
@@ -58,8 +61,6 @@ def value(draw: random.Random, kind: str, words: list[str]) -> Any:
 
 def plain(rules: list[Rule]) -> list[Rule]:
     """The same rules without their trees: DuckDB decides each."""
-    import dataclasses
-
     return [dataclasses.replace(rule, trees=(["?"], ["?"])) for rule in rules]
 
 
@@ -139,3 +140,27 @@ def test_a_division_by_zero_is_null_in_any_company(engine: Engine, number: int) 
         first, *others = evaluate(engine.con, [row, fine][:number], form, whole)
         assert [broken.id for broken in first.broken] == ["ML-MOE28"]
         assert all(not other.broken for other in others)
+
+
+@pytest.mark.parametrize("framework", ["verl", "mindspeed-rl"])
+def test_ways_out_settled_are_ways_out_computed(engine: Engine, framework: str) -> None:
+    rules = load_rules(engine.con, [framework], None, engine.types)
+    whole = engine.vocabulary(framework)
+    spec = engine.spec(framework)
+    assert spec is not None
+    draw = random.Random(f"ways {framework}")
+    rows = rows_of(draw, rules, whole)
+    outcomes = evaluate(engine.con, rows, rules, whole)
+    few = sorted(range(ROWS), key=lambda at: len(outcomes[at].broken))[:WAYS]
+    blind = plain(rules)
+    by_id = {rule.id: rule for rule in blind}
+    settled = ways_out(engine.con, [Broken(rows[at], outcomes[at].broken) for at in few], rules, whole, spec.switch_of)
+    computed = ways_out(
+        engine.con,
+        [Broken(rows[at], tuple(by_id[rule.id] for rule in outcomes[at].broken)) for at in few],
+        blind,
+        dataclasses.replace(whole, trees={}),
+        spec.switch_of,
+    )
+    assert settled == computed
+    assert sum(bool(way.edits) for ways in settled for each in ways.values() for way in each) >= 1
