@@ -92,6 +92,8 @@ def twin(page: Page, language: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, its folder first."""
+    """Write a file, its folder first; a page is whole or the old one, and what a killed build left is written over."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8", newline="\n")
+    part.replace(path)

@@ -190,6 +190,8 @@ def _support(source: Source, claims: list[dict[str, Any]]) -> list[Block]:
     pairs = list(dict.fromkeys((claim["product"], claim["framework"]) for claim in claims))
     for product, framework in pairs:
         own = [claim for claim in claims if (claim["product"], claim["framework"]) == (product, framework)]
+        name = f"support-{product}-{framework}"
+        places = list(dict.fromkeys(claim["source"] for claim in own if claim["source"]))
         rows: list[list[Line]] = [
             [
                 source.feature(claim["feature"]),
@@ -199,15 +201,31 @@ def _support(source: Source, claims: list[dict[str, Any]]) -> list[Block]:
                 _release(source, product, claim["until"], None) if claim["until"] else t("still stands", "仍有效"),
                 _release(source, product, claim["last_stated"], claim["stated_date"]),
                 source.rung_words(claim["rung"]) if claim["rung"] else "",
-                source.place(claim["source"]),
+                _numbered(source, places, claim["source"], name),
             ]
             for claim in own
         ]
         title = source.frameworks[framework]
         if source.products[product] != title:
             title = t(f"{title} in {source.products[product]}", f"{source.products[product]} 中的 {title}")
-        blocks += [Heading(title, f"support-{product}-{framework}", 3), Table(head, rows, title)]
+        blocks += [Heading(title, name, 3), Table(head, rows, title)]
+        if places:
+            listed: list[list[Line]] = [[str(number), source.place(place)] for number, place in enumerate(places, 1)]
+            anchors = [f"{name}-{number}" for number in range(1, len(places) + 1)]
+            blocks.append(
+                Table(
+                    [t("No.", "编号"), t("Source", "来源")], listed, t(f"Sources: {title}", f"来源：{title}"), anchors
+                )
+            )
     return blocks
+
+
+def _numbered(source: Source, places: list[str], place: str | None, name: str) -> Line:
+    """A source as its number in the list below the table."""
+    if not place:
+        return source.place(place)
+    number = places.index(place) + 1
+    return Link(str(number), "", f"{name}-{number}")
 
 
 def _release(source: Source, product: str, release: str, date: str | None) -> Line:
