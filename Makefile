@@ -36,7 +36,8 @@ check: $(STAMP) ## format, lint, types, data lint, generated files
 docs: $(STAMP) ## make the support documentation, in both languages, in site/
 	$(BIN)/ascend-compat docs build --out site
 
-test-browser: $(STAMP) ## look at the site in Chromium (Debian's package)
+test-browser: $(STAMP) ## look at the site in Chromium (Debian's package; root installs it where it is missing)
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { echo "chromium is missing: apt-get install chromium" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest tests/browser --override-ini addopts= -q -p no:cacheprovider
 
