@@ -29,9 +29,10 @@ def evidence() -> None:
 @language_option
 def add(paths: tuple[str, ...], commit: bool, lang: str | None) -> None:
     """Take evidence documents in; one that was edited or is not sound is refused, and then none is taken."""
-    from ascend_compat.evidence.document import read, write_whole
+    from ascend_compat.evidence.document import read
     from ascend_compat.evidence.store import committed_dir, find, own_dir
     from ascend_compat.evidence.verdict import complaints
+    from ascend_compat.files import write_whole
     from ascend_compat.matrix.store import connect
 
     con = connect()

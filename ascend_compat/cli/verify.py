@@ -130,8 +130,8 @@ def _local(engine: Engine, runs: list[dict[str, Any]], budget: float) -> int:
 
 def _ray(runs: list[dict[str, Any]], python: str, address: str | None, simulated: int | None) -> int:
     from ascend_compat.evidence import engine_ray
-    from ascend_compat.evidence.document import write_whole
     from ascend_compat.evidence.store import runs_dir
+    from ascend_compat.files import write_whole
 
     folder = runs_dir() / "verify"
     tasks = []

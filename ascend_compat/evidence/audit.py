@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import UsageError
-from ascend_compat.evidence.document import write_whole
 from ascend_compat.evidence.store import committed_dir
+from ascend_compat.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import re
 import secrets
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ascend_compat.errors import DataError, UsageError
+from ascend_compat.errors import UsageError
+from ascend_compat.files import write_whole
 from ascend_compat.matrix.build_recipes import digest_of
 from ascend_compat.resources import schema_dir
 
@@ -94,26 +93,3 @@ def write(folder: Path, body: Mapping[str, Any]) -> Path:
     path = folder / f"{body['id']}.json"
     write_whole(path, json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
     return path
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place, force it to disk and rename it; raises :class:`DataError` and leaves nothing half."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        with contextlib.suppress(OSError):
-            descriptor = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()

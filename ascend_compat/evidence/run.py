@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import DataError, UsageError
-from ascend_compat.evidence.document import file_digest, new_id, now, sealed, worst, write, write_whole
+from ascend_compat.evidence.document import file_digest, new_id, now, sealed, worst, write
 from ascend_compat.evidence.process import follow
 from ascend_compat.evidence.store import own_dir, runs_dir
+from ascend_compat.files import write_whole
 from ascend_compat.recipes.job import check_job, render_job, understand, write_files
 from ascend_compat.resources import data_root, runners_dir
 

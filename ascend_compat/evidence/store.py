@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -19,14 +20,20 @@ if TYPE_CHECKING:
 
 
 def own_dir() -> Path:
-    """``ASCEND_COMPAT_EVIDENCE``, else ``ascend-compat/evidence`` below XDG_DATA_HOME or ~/.local/share."""
+    """``ASCEND_COMPAT_EVIDENCE``, else ``ascend-compat/evidence`` below XDG_DATA_HOME or ~/.local/share.
+
+    Raises :class:`UsageError` where there is no home.
+    """
     named = os.environ.get("ASCEND_COMPAT_EVIDENCE")
     if named:
         return Path(named)
     base = os.environ.get("XDG_DATA_HOME")
     if base and Path(base).is_absolute():
         return Path(base) / "ascend-compat" / "evidence"
-    return Path.home() / ".local" / "share" / "ascend-compat" / "evidence"
+    try:
+        return Path.home() / ".local" / "share" / "ascend-compat" / "evidence"
+    except RuntimeError:
+        raise UsageError("there is no home directory: set ASCEND_COMPAT_EVIDENCE to a folder for evidence") from None
 
 
 def runs_dir() -> Path:
@@ -40,8 +47,11 @@ def committed_dir() -> Path:
 
 
 def files() -> list[Path]:
-    """Every document, the committed ones first, each folder by name (that is, by time)."""
-    return [*sorted(committed_dir().glob("*.json")), *sorted(own_dir().glob("*.json"))]
+    """Every document, the committed ones first, each folder by name (that is, by time); without a home, only those."""
+    own: list[Path] = []
+    with contextlib.suppress(UsageError):
+        own = sorted(own_dir().glob("*.json"))
+    return [*sorted(committed_dir().glob("*.json")), *own]
 
 
 def documents(whole: bool = True) -> Iterator[tuple[Path, dict[str, Any]]]:

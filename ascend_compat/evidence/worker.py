@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import CompatError, DataError, UsageError
-from ascend_compat.evidence.document import new_id, now, write_whole
+from ascend_compat.evidence.document import new_id, now
 from ascend_compat.evidence.run import REFUSED, Order, document, keep, ready, start
 from ascend_compat.evidence.store import runs_dir
+from ascend_compat.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

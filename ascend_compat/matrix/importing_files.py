@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.errors import UsageError
+from ascend_compat.files import write_whole
 from ascend_compat.matrix.documents import document_files, load_document
 from ascend_compat.matrix.importing import Imported, changes, compose
 from ascend_compat.matrix.importing_grid import read_grid
@@ -75,16 +76,16 @@ def product_documents(product: str) -> list[Document]:
 
 
 def write(plan: Plan) -> None:
-    """Write the document; a release the registry does not hold is added at its end.
+    """Write the document; a release the registry does not hold is added at its end, first: a table of none cannot be built.
 
-    Raises :class:`UsageError` when the document has no source.
+    Raises :class:`UsageError` when the document has no source, :class:`DataError` where the disk refuses.
     """
     body = plan.imported.body
     if "source" not in body:
         raise UsageError("a table needs the page it comes from: give --source URL (and --date)")
     if not plan.registered:
         _register(plan.path.parent / "product.yaml", body)
-    plan.path.write_text(render(body), encoding="utf-8")
+    write_whole(plan.path, render(body))
 
 
 def _known(tables: list[Document], release: str, draft: dict[str, Any], name: str) -> Document | None:
@@ -143,4 +144,4 @@ def _register(path: Path, body: dict[str, Any]) -> None:
     for framework in dict.fromkeys(column["framework"] for column in body["columns"]):
         lines.append(f"      {framework}: {{table: full, version: unknown}}")
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.rstrip("\n") + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    write_whole(path, text.rstrip("\n") + "\n" + "\n".join(lines) + "\n")

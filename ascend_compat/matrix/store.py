@@ -189,7 +189,7 @@ def _build_file(path: Path, content: str) -> None:
         finally:
             os.close(descriptor)
         temporary.replace(path)
-    except duckdb.IOException as error:
+    except (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException) as error:
         raise OSError(" ".join(str(error).split())) from error
     except BUILD_ERRORS as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -245,8 +245,11 @@ def _private() -> duckdb.DuckDBPyConnection:
     import tempfile
 
     content = content_hash()
+    folder: Path | None = None
     try:
         folder = Path(tempfile.mkdtemp(prefix="ascend-compat-"))
+        _build_file(folder / "matrix.duckdb", content)
+        return duckdb.connect(str(folder / "matrix.duckdb"), read_only=True, config=dict(_LOCKED))
     except OSError:
         from ascend_compat.matrix.build import fill
         from ascend_compat.matrix.documents import load_documents
@@ -256,11 +259,9 @@ def _private() -> duckdb.DuckDBPyConnection:
         for name, value in _LOCKED.items():
             con.execute(f"SET {name} = {value}")
         return con
-    try:
-        _build_file(folder / "matrix.duckdb", content)
-        return duckdb.connect(str(folder / "matrix.duckdb"), read_only=True, config=dict(_LOCKED))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _stamp_file(cache: Path, stats: list[tuple[str, int, int, int, int]]) -> Path:
