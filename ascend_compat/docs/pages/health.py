@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ascend_compat.docs.drawing import Curve, curves, heat
-from ascend_compat.docs.page import Heading, Page, Paragraph, Picture, Table
+from ascend_compat.docs.page import Heading, Link, Page, Paragraph, Picture, Table
 from ascend_compat.docs.source import RUNGS
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ def pages(source: Source) -> list[Page]:
         t("unknown", "未知"),
         t("not applicable", "不适用"),
     ]
+    grounds = zip(
+        RUNGS, (t("grey", "灰色"), t("blue", "蓝色"), t("green", "绿色"), t("red", "红色"), t("yellow", "黄色"))
+    )
+    legend = t(", ", "，").join(f"{ground}: {source.rung_words(rung)}" for rung, ground in grounds)
     for product in dict.fromkeys(row["product"] for row in rows):
         own = [row for row in rows if row["product"] == product]
         releases = list(dict.fromkeys(row["release"] for row in own))
@@ -80,8 +84,8 @@ def pages(source: Source) -> list[Page]:
             Picture(
                 heat(releases, drawn),
                 t(
-                    "The best rung of each release and framework and its number of claims; the table has all figures.",
-                    "各版本各框架的最高证据等级及其声明数；完整数字见表。",
+                    f"The best rung of each release and framework and its number of claims; {legend}. The table has all figures.",
+                    f"各版本各框架的最高证据等级及其声明数；{legend}。完整数字见表。",
                 ),
             )
         )
@@ -101,7 +105,7 @@ def pages(source: Source) -> list[Page]:
         )
         body: list[list[Line]] = [
             [
-                source.release(product, row["release"]),
+                Link(row["release"], f"releases/{product}-{row['release']}"),
                 source.framework(row["framework"]),
                 *(str(row[rung]) for rung in RUNGS),
                 str(row["unknown"]),

@@ -136,7 +136,7 @@ def _rule(source: Source, keys: Keys, windows: list[dict[str, Any]]) -> list[Blo
     t = source.t
     row = windows[0]
     severity = t("impossible", "不可能") if row["severity"] == "impossible" else t("warning", "警告")
-    blocks: list[Block] = [Heading(row["id"], row["id"]), Paragraph([Strong(severity), ": ", row["message"]])]
+    blocks: list[Block] = [Heading(row["id"], row["id"]), Paragraph([Strong(severity), t(": ", "："), row["message"]])]
     if row["why"]:
         blocks.append(Paragraph(row["why"]))
     body: list[list[Line]] = []
@@ -173,7 +173,7 @@ def _rule(source: Source, keys: Keys, windows: list[dict[str, Any]]) -> list[Blo
         if row["rests_on"] == "proof"
         else t("reading the source; not run", "仅阅读源码，未运行")
     )
-    items.append([t("Source: ", "来源："), source.place(row["source"]), f" ({basis})"])
+    items.append([t("Source: ", "来源："), source.place(row["source"]), t(f" ({basis})", f"（{basis}）")])
     return [*blocks, Bullets(items)]
 
 
