@@ -144,6 +144,7 @@ def _configure(app: Sphinx, config: Any) -> None:
     config.html_css_files = ["site.css"]
     config.html_copy_source = False
     config.html_show_sourcelink = False
+    config.html_show_search_summary = False
     config.html_show_copyright = False
     config.html_show_sphinx = False
     config.html_use_index = False
