@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ascend_compat.jobs.model import Job, Launch, Problem
     from ascend_compat.jobs.spec import Spec
 
+# jobs whose ways out are kept
+_KEPT = 2000
 _ORIGIN = {
     "default": ("default", "默认值"),
     "model": ("from the model", "来自模型"),
@@ -55,6 +57,7 @@ class Engine:
         self._types: dict[str, str] | None = None
         self._specs: dict[str, Spec | None] = {}
         self._rules: dict[tuple[str, str, str | None], list[Rule]] = {}
+        self._ways: dict[tuple[object, str, frozenset[str]], dict[str, tuple[WayOut, ...]]] = {}
 
     @property
     def types(self) -> dict[str, str]:
@@ -171,10 +174,8 @@ class Engine:
             self._add_bundle_facts(job, framework, str(bundle))
         rows = [row_of(job, options.stack) for job in jobs]
         outcomes = evaluate(self.con, rows, rules, vocabulary)
-        spec = self.spec(framework)
-        assert spec is not None
         broken = [Broken(row, outcome.broken) for row, outcome in zip(rows, outcomes) if outcome.broken]
-        found = iter(ways_out(self.con, broken, rules, vocabulary, spec.switch_of) if broken else [])
+        found = iter(self._ways_out((framework, version, bundle), broken))
         reports = []
         for job, row, outcome in zip(jobs, rows, outcomes):
             ways = next(found) if outcome.broken else {}
@@ -201,6 +202,21 @@ class Engine:
             report.verdict = worst([report.verdict, *(finding.verdict for finding in findings)])
             reports.append(report)
         return reports
+
+    def _ways_out(
+        self, key: tuple[str, str, str | None], broken: Sequence[Broken]
+    ) -> list[dict[str, tuple[WayOut, ...]]]:
+        """Ways out of each; jobs of the same facts share theirs, as the files of one experiment often do."""
+        spec = self.spec(key[0])
+        assert spec is not None
+        if len(self._ways) > _KEPT:
+            self._ways.clear()
+        ids = [(key, repr(sorted(job.row.facts.items())), job.row.unknown) for job in broken]
+        new = {each: job for each, job in zip(ids, broken) if each not in self._ways}
+        if new:
+            found = ways_out(self.con, list(new.values()), self.rules(*key), self.vocabulary(key[0]), spec.switch_of)
+            self._ways.update(zip(new, found))
+        return [self._ways[each] for each in ids]
 
     def _claims(
         self, job: Job, features: Sequence[str], options: Options, report: Report, findings: list[Finding]

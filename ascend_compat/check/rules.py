@@ -27,6 +27,8 @@ SQL_TYPES = {
 }
 BIGINT_MAX = 2**63 - 1
 _ASK = ["?"]
+# rows up to which each is looked at alone before a statement is compiled for them
+_FEW = 64
 
 
 Said = tuple[str, str, list[dict[str, Any]], dict[str, Any], str]
@@ -191,11 +193,28 @@ def evaluate(
     settled = Settled(_shared(rows, vocabulary.types), rules, vocabulary, hidden, in_all)
     if settled.complete:
         return [settled.outcome() for _ in rows]
-    try:
-        found = _run(con, rows, unknown, settled, vocabulary, guard="TRY({})" if wild else "{}")
-    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException):
-        found = _run(con, rows, unknown, settled, vocabulary, guard="TRY({})")
-    return [settled.outcome(values) for values in found]
+    found: list[Sequence[Any] | None] = [None] * len(rows)
+    if 1 < len(rows) <= _FEW:
+        found = [_alone(row, names, settled, vocabulary) for row, names in zip(rows, unknown)]
+    left = [number for number, values in enumerate(found) if values is None]
+    if left:
+        some, hid = [rows[number] for number in left], [unknown[number] for number in left]
+        try:
+            said = _run(con, some, hid, settled, vocabulary, guard="TRY({})" if wild else "{}")
+        except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException):
+            said = _run(con, some, hid, settled, vocabulary, guard="TRY({})")
+        for number, values in zip(left, said):
+            found[number] = values
+    return [settled.outcome(values or ()) for values in found]
+
+
+def _alone(row: Row, unknown: Sequence[str], settled: Settled, vocabulary: Vocabulary) -> list[Any] | None:
+    """What one row's own facts say of all that the facts of every row leave open; None where that is not all."""
+    hidden = frozenset(unknown)
+    facts = _shared([Row({**row.facts, **settled.derived})], vocabulary.types)
+    open_ = Vocabulary(vocabulary.types, settled.derivations, settled.features, vocabulary.trees)
+    own = Settled(facts, settled.rules, open_, hidden, hidden)
+    return [*own.verdicts, *own.asked.values(), *own.derived.values()] if own.complete else None
 
 
 class Settled:

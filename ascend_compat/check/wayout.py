@@ -137,6 +137,8 @@ class _Base:
         self.vocabulary = vocabulary
         types = vocabulary.types
         self.facts = {name: typed_fact(value, types[name]) for name, value in job.row.facts.items() if name in types}
+        self.derived = {name: sql for name, sql in vocabulary.derived if self.facts.get(name) is None}
+        self.sql = dict(vocabulary.derived)
 
 
 class _Facts(dict[str, Any]):
@@ -145,16 +147,18 @@ class _Facts(dict[str, Any]):
     def __init__(self, base: _Base, edits: Mapping[str, Any]) -> None:
         super().__init__(base.facts)
         self._vocabulary = base.vocabulary
+        self._derived = dict(base.derived)
         types = base.vocabulary.types
         for name, value in edits.items():
             if name in types:
                 self[name] = typed_fact(value, types[name])
-        derived = base.vocabulary.derived
-        known = super().get
-        self._derived = {name: sql for name, sql in derived if known(name) is None}
-        self.unknown = (
-            frozenset(unknown_closure(_changed(base.row, edits), derived)) if base.row.unknown else frozenset()
-        )
+                if self[name] is not None:
+                    self._derived.pop(name, None)
+                elif name in base.sql:
+                    self._derived[name] = base.sql[name]
+        self.unknown: frozenset[str] = frozenset()
+        if base.row.unknown:
+            self.unknown = frozenset(unknown_closure(_changed(base.row, edits), base.vocabulary.derived))
 
     def get(self, name: str, default: Any = None) -> Any:
         """A fact's value, None for NULL, ``UNSURE`` where only DuckDB can tell."""

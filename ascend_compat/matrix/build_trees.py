@@ -5,6 +5,7 @@ A constant is itself, anything else a list that begins with what it does; ``["?"
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+
+    import duckdb
 
 Tree = Any
 _ASK: Tree = ["?"]
@@ -44,13 +47,18 @@ _CASTS = {"BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "VARCHAR"}
 
 def trees(expressions: Iterable[str], facts: Collection[str]) -> dict[str, Tree]:
     """A tree for each expression; ``facts`` are the declared ones."""
+    texts = list(dict.fromkeys(expressions))
+    asked = "SELECT text, CAST(json_serialize_sql('SELECT ' || text) AS VARCHAR) FROM (SELECT unnest($1) AS text)"
+    parsed = _parser().cursor().execute(asked, [texts]).fetchall()
+    return {text: _statement(json.loads(body), facts) for text, body in parsed}
+
+
+@functools.cache
+def _parser() -> duckdb.DuckDBPyConnection:
+    """An empty database of its own; opening one for each framework took longer than the parsing."""
     import duckdb
 
-    texts = list(dict.fromkeys(expressions))
-    with duckdb.connect() as con:
-        asked = "SELECT text, CAST(json_serialize_sql('SELECT ' || text) AS VARCHAR) FROM (SELECT unnest($1) AS text)"
-        parsed = con.execute(asked, [texts]).fetchall()
-    return {text: _statement(json.loads(body), facts) for text, body in parsed}
+    return duckdb.connect()
 
 
 def _statement(parsed: dict[str, Any], facts: Collection[str]) -> Tree:
