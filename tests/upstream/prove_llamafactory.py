@@ -7,17 +7,20 @@ installed, the device as one that computes in bf16 unless the setting says other
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import sys
 import tempfile
 import traceback
+import types
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 os.environ.update({"DISABLE_VERSION_CHECK": "1", "DS_ACCELERATOR": "cpu", "HF_HUB_OFFLINE": "1", "USE_TF": "0"})
 import torch
+from prove_statements import run
 from prove_worker import serve, stub
 
 stub(
@@ -60,7 +63,12 @@ def load(root: str) -> None:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
     from transformers.integrations import deepspeed as integration
 
-    deepspeed.comm.torch.build_shm_op = lambda: None  # it would be compiled in every child
+    # the name below deepspeed.comm is torch's own; what it builds would be compiled in every child
+    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None
+    from llamafactory.hparams.training_args import TrainingArguments
+
+    # the KTransformers build of transformers has it
+    TrainingArguments.update_kt_config = lambda self, *_, **__: None
 
 
 def check(setting: dict[str, Any]) -> None:
@@ -72,6 +80,8 @@ def check(setting: dict[str, Any]) -> None:
     os.environ.update({name: str(value) for name, value in setting.get("env", {}).items()})
     if setting["launcher"] != "python":
         _distributed(int(setting["world"]))
+    elif setting["model"].get("devices_visible", 1) > 1:
+        hf.TrainingArguments.parallel_mode = property(lambda _: hf.ParallelMode.NOT_DISTRIBUTED)
     has_bf16 = setting["model"].get("has_bf16", True)
     hf.is_torch_bf16_gpu_available = parser.is_torch_bf16_gpu_available = lambda: has_bf16
     os.chdir(tempfile.mkdtemp())
@@ -83,8 +93,6 @@ def check(setting: dict[str, Any]) -> None:
     for name in dir(tuner):
         if name.startswith("run_") and name != "run_exp":
             setattr(tuner, name, later)
-    import types
-
     for package in ("megatron_bridge", "mca", "hyper_parallel"):
         module = types.ModuleType(f"llamafactory.train.{package}")
         for name in ("run_pt", "run_sft", "run_dpo"):
@@ -120,6 +128,7 @@ def _after_parsing(
     from llamafactory.train.trainer_utils import create_custom_optimizer
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    _tables(setting, model_args, data_args, finetuning_args)
     tokenizer = _tokenizer()
     template = get_template_and_fix_tokenizer(tokenizer, data_args)
     loader._get_merged_dataset = lambda names, *_, **__: _rows(data_args.streaming) if names else None
@@ -147,7 +156,7 @@ def _after_parsing(
         configure_attn_implementation(config, model_args)
         configure_quantization(config, tokenizer, model_args, *_rest(configure_quantization, training_args, kwargs))
     if training_args.deepspeed:
-        _deepspeed(training_args)
+        _deepspeed(setting, training_args)
     if finetuning_args.stage == "ppo":
         _ppo(model_args, data_args, training_args, finetuning_args)
     layers = config.num_hidden_layers
@@ -162,7 +171,56 @@ def _after_parsing(
     if finetuning_args.use_galore or finetuning_args.use_apollo:
         create_custom_optimizer(model, training_args, finetuning_args)
     if finetuning_args.stage in ("pt", "sft") and training_args.do_train:
-        _trainer(model, training_args)
+        _trainer(model, data_args, training_args)
+
+
+def _tables(setting: dict[str, Any], model_args: Any, data_args: Any, finetuning_args: Any) -> None:
+    """Lists of architectures and what an export asks for, as single statements of their files."""
+    from llamafactory.extras import constants
+
+    kind, tuner = setting["model"].get("model_type"), "src/llamafactory/train/tuner.py"
+    if setting["model"].get("command") == "export" or model_args.export_quantization_bit is not None:
+        run(ROOT, tuner, "export_model", "adapter_name_or_path is not None and", {"model_args": model_args})
+    if setting["model"].get("command") == "export":
+        run(ROOT, tuner, "export_model", "export_dir is None", {"model_args": model_args})
+    if model_args.use_kt and finetuning_args.compute_accuracy:
+        run(ROOT, "src/llamafactory/train/sft/workflow.py", "run_sft", "is not supported in KTransformers SFT yet.", {})
+    if not kind:
+        return
+    if model_args.mixture_of_depths == "convert":
+        names = {"config": types.SimpleNamespace(model_type=kind), **vars(constants)}
+        run(
+            ROOT,
+            "src/llamafactory/model/model_utils/mod.py",
+            "convert_pretrained_model_to_mod",
+            "MOD_SUPPORTED_MODELS",
+            names,
+        )
+    for name, path in (("use_megatron_bridge", "megatron_bridge"), ("use_mca", "mca")):
+        if setting["args"].get(name) or setting["env"].get(name.upper()):
+            workflow = f"src/llamafactory/train/{path}/workflow.py"
+            listed = "MEGATRON_BRIDGE_SUPPORTED_MODELS" if path == "megatron_bridge" else "MCA_SUPPORTED_MODELS"
+            names = {"model_type": kind, listed: _constant(workflow, listed)}
+            run(ROOT, workflow, "_check_model_support", f"model_type not in {listed}", names)
+    if data_args.neat_packing and model_args.flash_attn == "fa2":
+        model = types.SimpleNamespace(config=types.SimpleNamespace(model_type=kind))
+        collator = types.SimpleNamespace(neat_packing=True, attn_implementation="flash_attention_2", model=model)
+        place = "SFTDataCollatorWith4DAttentionMask.__post_init__"
+        run(ROOT, "src/llamafactory/data/collator.py", place, "self.model is not None", {"self": collator})
+
+
+def _constant(path: str, name: str) -> Any:
+    """A list of a file, or of the file it is imported from."""
+    from llamafactory.extras import constants
+
+    if hasattr(constants, name):
+        return getattr(constants, name)
+    with open(os.path.join(ROOT, path), encoding="utf-8") as handle:
+        tree = ast.parse(handle.read())
+    node = next(
+        node for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name
+    )
+    return ast.literal_eval(node.value)
 
 
 def _adapter(adapter: Any, config: Any, model: Any, model_args: Any, finetuning_args: Any) -> None:
@@ -179,12 +237,19 @@ def _adapter(adapter: Any, config: Any, model: Any, model_args: Any, finetuning_
             raise
 
 
-def _trainer(model: Any, training_args: Any) -> None:
-    """transformers' own Trainer looks at combinations before it looks at the model."""
+def _trainer(model: Any, data_args: Any, training_args: Any) -> None:
+    """transformers' own Trainer looks at combinations before it looks at the model; accelerate's FSDP wants a device."""
+    from accelerate.utils import FullyShardedDataParallelPlugin
     from transformers import Trainer
 
+    FullyShardedDataParallelPlugin.__post_init__ = lambda self: None
+
+    held_out = _rows() if data_args.eval_dataset or data_args.val_size > 1e-6 else None
+    rows = _rows(data_args.streaming)
     try:
-        Trainer(model=model, args=training_args, train_dataset=_rows(), data_collator=lambda rows: rows)
+        Trainer(
+            model=model, args=training_args, train_dataset=rows, eval_dataset=held_out, data_collator=lambda rows: rows
+        )
     except Exception as error:
         if traceback.extract_tb(error.__traceback__)[-1].filename.endswith("transformers/trainer.py"):
             raise
@@ -197,15 +262,16 @@ def _rest(function: Any, training_args: Any, kwargs: dict[str, Any]) -> list[Any
     return [True, kwargs] if "is_trainable" in inspect.signature(function).parameters else [kwargs]
 
 
-def _deepspeed(training_args: Any) -> None:
+def _deepspeed(setting: dict[str, Any], training_args: Any) -> None:
     """What the Trainer and DeepSpeed make of the configuration once the sizes are known."""
-    import types
-
+    import deepspeed.runtime.config
     from deepspeed.runtime.config import DeepSpeedConfig
 
     config = training_args.hf_deepspeed_config
     model = types.SimpleNamespace(config=types.SimpleNamespace(hidden_size=64))
     config.trainer_config_finalize(training_args, model, 100)
+    world = int(setting["world"])
+    deepspeed.runtime.config.dist = types.SimpleNamespace(get_rank=lambda: 0, get_world_size=lambda: world)
     DeepSpeedConfig(config.config)
 
 
@@ -217,7 +283,7 @@ def _ppo(model_args: Any, data_args: Any, training_args: Any, finetuning_args: A
         create_reward_model(None, model_args, finetuning_args)
     rows = _rows() if data_args.val_size > 1e-6 or data_args.eval_dataset else None
     if rows is not None:
-        CustomPPOTrainer.__init__(object.__new__(CustomPPOTrainer), *[None] * 10, eval_dataset=rows)  # type: ignore[call-arg]
+        CustomPPOTrainer.__init__(object.__new__(CustomPPOTrainer), *[None] * 11, eval_dataset=rows)  # type: ignore[call-arg]
     if training_args.resume_from_checkpoint is not None:
         CustomPPOTrainer.ppo_train(object.__new__(CustomPPOTrainer), training_args.resume_from_checkpoint)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import typing
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,6 +29,8 @@ def load(roots: list[str]) -> None:
     """Import the framework as a job does, from checkouts."""
     sys.path[:0] = roots
     stub(*_STUBS)
+    if not hasattr(typing, "override"):  # before Python 3.12
+        typing.override = lambda function: function  # type: ignore[attr-defined]
     torch.compile = lambda *given, **_: given[0] if given and callable(given[0]) else (lambda function: function)
     torch.cuda.get_device_capability = lambda *_: (8, 0)
     torch.npu = Stub()

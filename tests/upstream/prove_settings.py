@@ -38,6 +38,7 @@ def setting_of(engine: Engine, example: Example) -> dict[str, Any] | None:
             "SELECT any_value(when_sql), any_value(requires_sql) FROM rule WHERE id = ?", [example.rule]
         ).fetchall()[0]
         mentioned = names_in(f"{read[0] or ''} {read[1]}") - facts.keys()
+        given["mentioned"] = mentioned
         given["unset"] = [
             key.name
             for key in spec.keys.values()
@@ -57,6 +58,8 @@ def _megatron(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     job = given.get("job")
     if job is None and str(facts.get("entry", "")).startswith(("convert", "preprocess")):
         return None
+    if job is None and any(key.startswith("env:") for key in given["settings"]):
+        return None  # the environment is none of the parser's
     if job is None:
         job = " ".join(
             " ".join(
@@ -93,6 +96,7 @@ _OUTSIDE = {
         "model_type",
         "num_hidden_layers",
         "devices_visible",
+        "command",
     ),
     "verl": (
         "num_attention_heads",
@@ -124,12 +128,17 @@ _OUTSIDE = {
 def _llamafactory(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     said = {**given["settings"], **given.get("job", {})} if "job" not in given else given["job"]
     args = {**base.get("job", {}), **{key: value for key, value in said.items() if ":" not in key}}
+    if args.get("stage") == "ppo" and "facts" in given:
+        args.setdefault("reward_model", "r")
     env = {key.removeprefix("env:"): value for key, value in said.items() if key.startswith("env:")}
     config = {
         key.removeprefix("deepspeed-json:"): value for key, value in said.items() if key.startswith("deepspeed-json:")
     }
     if config:
-        args["deepspeed"] = {"zero_optimization": {"stage": 2}, **tree(config)}
+        sizes = dict.fromkeys(
+            ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"), "auto"
+        )
+        args["deepspeed"] = {"zero_optimization": {"stage": 2}, **(sizes if "facts" in given else {}), **tree(config)}
     sharding = "accelerate-yaml:fsdp_config.fsdp_"
     sharded = {key.removeprefix(sharding): value for key, value in said.items() if key.startswith(sharding)}
     if sharded:
@@ -140,7 +149,9 @@ def _llamafactory(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         args["report_to"] = "none"
     outside = given.get("outside", {})
     several = {"FORCE_TORCHRUN", "USE_MEGATRON_BRIDGE", "USE_MCA", "NPROC_PER_NODE"} & env.keys()
-    launcher = outside.get("launcher") or ("torchrun" if several or args.get("deepspeed") else "python")
+    launcher = outside.get("launcher") or (
+        "torchrun" if several or args.get("deepspeed") or args.get("fsdp") else "python"
+    )
     world = outside.get("world_size") or int(env.get("NPROC_PER_NODE", 1)) * int(env.get("NNODES", 1))
     model = {**outside}
     name = str(args.get("model_name_or_path", "")).upper()
@@ -153,6 +164,8 @@ def _llamafactory(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 def _consistent(args: dict[str, Any]) -> None:
     """What an example of one fact leaves open follows it: sizes of a DeepSpeed file, numbers that facts keep as text."""
     config = args.get("deepspeed")
+    if isinstance(config, str) and "/" not in config:
+        args["deepspeed"] = f"examples/deepspeed/{config}"
     if args.get("flash_attn") == "true":
         args["flash_attn"] = "fa2"
     if not isinstance(config, dict):
@@ -174,12 +187,14 @@ _COUNTED = {
 }
 
 
-def _verl(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _verl(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any] | None:
     words = shlex.split(base.get("job", ""))
     job = given.get("job")
     if isinstance(job, str):
         words += shlex.split(job)
     said = job if isinstance(job, dict) else given.get("settings", {})
+    if any(key.startswith("env:") for key in said):
+        return None  # the environment is none of hydra's
     outside = given.get("outside", {})
     for name, form in _COUNTED.items():
         words += [form.format(number) for number in range(outside.get(name, 0))]
@@ -187,10 +202,39 @@ def _verl(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     module = outside.get("entry", base.get("entry", "verl.trainer.main_ppo"))
     if "fully_async" in module and "--config-name" not in said:
         config = "fully_async_ppo_trainer"
-    words += [f"{key}={_hydra(value)}" for key, value in said.items() if not key.startswith("--")]
+    if job is None:
+        words += _verl_follows(given["facts"], given["mentioned"], "fully_async" in module)
+        if given["facts"].get("training_backend") == "megatron":
+            said = {key.replace("actor.fsdp_config.", "actor.megatron."): value for key, value in said.items()}
+    words += [f"{_appended(key)}{key}={_hydra(value)}" for key, value in said.items() if not key.startswith("--")]
     words += [f"{key}=null" for key in given.get("unset", ())]
     last = {word.split("=", 1)[0]: word for word in words}
     return {"overrides": list(last.values()), "config": config, "module": module, "model": outside}
+
+
+def _appended(key: str) -> str:
+    """``++`` for names that the composed configuration need not hold."""
+    return "++" if ".engine_kwargs." in key or key.endswith(".moe_tensor_parallel_size") else ""
+
+
+def _verl_follows(facts: Mapping[str, Any], mentioned: set[str], is_fully: bool) -> list[str]:
+    """Overrides that an example of a few facts leaves open, so that only what it is about is judged."""
+    words = []
+    if facts.get("critic_enabled") and "critic_micro_batch_size_per_gpu" not in mentioned:
+        words.append("critic.ppo_micro_batch_size_per_gpu=2")
+    for name, role in (("ppo_micro_batch_size", "actor_rollout_ref.actor"), ("critic_micro_batch_size", "critic")):
+        if facts.get(name) is not None:
+            words.append(f"{role}.ppo_micro_batch_size_per_gpu=null")
+    if is_fully:
+        words += ["actor_rollout_ref.hybrid_engine=False", "data.train_batch_size=0", "data.gen_batch_size=1"]
+        words.append("actor_rollout_ref.rollout.calculate_log_probs=True")
+    if facts.get("trainer_mode") == "separate_async":
+        rollout = "actor_rollout_ref.rollout"
+        words += [f"{rollout}.nnodes=1", f"{rollout}.n_gpus_per_node=8", f"{rollout}.checkpoint_engine.backend=nccl"]
+        words += ["data.train_batch_size=64", "trainer.v1.separate_async.parameter_sync_step=4"]
+    if facts.get("training_backend") == "megatron":
+        words.append("model_engine=megatron")
+    return words
 
 
 def _hydra(value: Any) -> str:

@@ -6,6 +6,8 @@ Argument: a checkout. A setting is ``{overrides, config, module, model}``. Heavy
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib.metadata
 import os
 import sys
 from types import SimpleNamespace as Space
@@ -49,8 +51,12 @@ def load(root: str) -> None:
         "peft",
         "dill",
         "mbridge",
+        "msgspec",
         "qwen_vl_utils",
     )
+    version = importlib.metadata.version
+    importlib.metadata.version = lambda name: "0.18.0" if name == "vllm" else version(name)
+    sys.modules["vllm.config.lora"] = None  # type: ignore[assignment]  # then verl takes its own list of ranks
     import verl.trainer.ppo.core_algos
     import verl.trainer.ppo.utils
     import verl.utils.config
@@ -164,10 +170,8 @@ def _workers(config: Any, actor: Any, model: dict[str, Any], npu: bool) -> None:
             "self.world_size % infer_world_size",
             {"self": worker, "infer_world_size": infer},
         )
-    try:
+    with contextlib.suppress(ImportError, AttributeError, TypeError):  # the engine's own package
         get_rollout_class(rollout.name, rollout.mode)
-    except (ImportError, AttributeError, TypeError):
-        pass  # the engine's own package
     heads = model.get("num_attention_heads"), model.get("num_key_value_heads")
     ulysses = role.actor.fsdp_config.ulysses_sequence_parallel_size if actor.strategy in ("fsdp", "fsdp2") else 1
     ulysses = max(ulysses, role.actor.get("ulysses_sequence_parallel_size", 1) or 1)
@@ -315,7 +319,11 @@ def _trainers(config: Any, module: str, is_fully: bool, npu: bool) -> None:
         run(ROOT, FULLY_ASYNC, "_validate_config", "rollout.calculate_log_probs", {"self": Space(config=config)})
         return
     run(
-        ROOT, base, "PPOTrainer", "n_gpus_per_node must be greater", {"config": config, "self": Space(config=config)}
+        ROOT,
+        base,
+        "PPOTrainer",
+        "reward_model.n_gpus_per_node must be greater",
+        {"config": config, "self": Space(config=config)},
     ) if config.reward.reward_model.enable_resource_pool else None
     run(
         ROOT,
