@@ -177,7 +177,9 @@ def _set(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool:
 def _shift(reader: Reader, scan: Scanner, command: Simple, state: State) -> bool:
     if state.positional is not None:
         count = text_of(command.words[1]) if len(command.words) > 1 else "1"
-        state.positional = state.positional[int(count) if count.isdigit() and len(count) < 4 else 1 :]
+        state.positional = state.positional[
+            int(count) if count.isascii() and count.isdigit() and len(count) < 4 else 1 :
+        ]
     return True
 
 

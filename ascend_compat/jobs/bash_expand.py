@@ -63,9 +63,9 @@ class Expander:
 
     def _element(self, made: Assignment, old: Variable | None) -> Variable:
         key = made.index.strip("'\"")
-        if isinstance(old, list) or (key.isdigit() and not isinstance(old, dict)):
+        if isinstance(old, list) or (_is_index(key) and not isinstance(old, dict)):
             items = list(old) if isinstance(old, list) else []
-            if key.isdigit() and int(key) <= len(items) + 64:
+            if _is_index(key) and int(key) <= len(items) + 64:
                 items += [()] * (int(key) + 1 - len(items))
                 items[int(key)] = made.value
             return items
@@ -177,7 +177,7 @@ class Expander:
     @staticmethod
     def _slice(words: list[Text], bounds: str) -> list[Text]:
         first, _, count = bounds.partition(":")
-        if not first.strip().lstrip("-").isdigit() or not (count.strip().isdigit() or not count):
+        if not _is_index(first.strip().removeprefix("-")) or not (_is_index(count.strip()) or not count):
             return words
         start = int(first)
         return words[start : start + int(count)] if count else words[start:]
@@ -403,3 +403,8 @@ class Expander:
 
 
 _TEXTUAL = frozenset(("dirname", "basename", "echo", "realpath", "readlink", "expr", "seq"))
+
+
+def _is_index(text: str) -> bool:
+    """Whether a text is a number that can count things (``²`` is a digit to Python, too)."""
+    return text.isascii() and text.isdigit() and len(text) < 10

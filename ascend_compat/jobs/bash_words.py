@@ -23,6 +23,7 @@ _EXPANSION = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|[({])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _DECLARING = frozenset(("export", "declare", "typeset", "local", "readonly"))
 MAX_DEPTH = 40
+MAX_BRACED = 256
 MAX_WORDS = 20_000
 
 
@@ -154,9 +155,11 @@ class Scanner:
         start, first, last, end = match.group(1), match.group(3), match.group(4), match.group(5)
         parts = match.group(2).split(",") if match.group(2) else []
         if first:
+            if len(first) > 18 or len(last) > 18 or abs(int(last) - int(first)) >= MAX_BRACED:
+                return split(pieces)
             low, high = int(first), int(last)
             parts = [str(number) for number in range(low, high + (1 if high >= low else -1), 1 if high >= low else -1)]
-        if len(parts) > 256:
+        if len(parts) > MAX_BRACED:
             return split(pieces)
         return [[Piece(f"{start}{part}{end}", piece.source, piece.at, piece.size)] for part in parts]
 

@@ -12,6 +12,7 @@ from ascend_compat.jobs.model import Launch, Setting
 from ascend_compat.jobs.shell_text import Piece, Source, Word
 from ascend_compat.jobs.yaml_tree import Document, Node
 
+_COUNT = re.compile(r"[0-9]{1,9}")
 _DEVICE = re.compile(r"huawei\.com/(?:Ascend|npu)[\w.-]*|nvidia\.com/gpu", re.IGNORECASE)
 _MAX_CONTAINERS = 64
 
@@ -98,7 +99,7 @@ def _resources(document: Document, containers: list[_Container]) -> list[Setting
 def _devices(resources: Node) -> Node | None:
     for kind in ("limits", "requests"):
         for key, value in (resources.get(kind) or Node(0, 0, 0)).pairs or ():
-            if _DEVICE.fullmatch(key) and (value.scalar.isdigit() if isinstance(value.scalar, str) else value.scalar):
+            if _DEVICE.fullmatch(key) and _COUNT.fullmatch(str(value.scalar)):
                 value.scalar = int(str(value.scalar))
                 return value
     return None

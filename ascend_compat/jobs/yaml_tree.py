@@ -246,7 +246,7 @@ def plain(text: str) -> Scalar:
 def _integer(digits: str) -> int | str:
     sign = -1 if digits[0] == "-" else 1
     body = digits.lstrip("+-")
-    if len(body) > 40:
+    if len(body) > 40 or body in ("0x", "0b"):
         return digits
     if body[:2] in ("0x", "0b"):
         return sign * int(body, 0)

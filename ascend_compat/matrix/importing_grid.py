@@ -238,7 +238,7 @@ class _Tables(HTMLParser):
 
 
 def _span(value: str | None) -> int:
-    return min(max(int(value), 1), 1000) if value and value.strip().isdigit() else 1
+    return min(max(int(value), 1), 1000) if value and re.fullmatch(r"\s*[0-9]{1,9}\s*", value) else 1
 
 
 def _html(text: str) -> list[Grid]:
