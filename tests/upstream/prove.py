@@ -46,10 +46,11 @@ NAMES = {
 
 @dataclass
 class Seen:
-    """What a framework said to one rule's examples."""
+    """What a framework said to one rule's examples. A ``listed`` rule has a reason not to be called proved."""
 
     rule: str
     severity: str
+    listed: bool = False
     tried: list[tuple[Example, dict[str, Any]]] = field(default_factory=list)
     silent: int = 0
 
@@ -61,7 +62,7 @@ class Seen:
     def proved(self) -> bool:
         """Whether a passing and a failing example went as the rule says, and none otherwise."""
         kinds = {example.kind for example, _ in self.tried}
-        return self.severity == "impossible" and kinds == {"pass", "fail"} and not self.wrong()
+        return not self.listed and self.severity == "impossible" and kinds == {"pass", "fail"} and not self.wrong()
 
 
 def ask(framework: str, python: str, roots: list[str], settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -81,6 +82,12 @@ def ask(framework: str, python: str, roots: list[str], settings: list[dict[str, 
     return answers
 
 
+def reasons() -> dict[str, str]:
+    """Rules that are listed with the reason why a framework answers otherwise."""
+    listed = yaml.safe_load((HERE / "disagreements.yaml").read_text(encoding="utf-8"))["rules"]
+    return {entry["rule"]: entry["reason"] for entry in listed}
+
+
 def rules_of(engine: Engine, framework: str, only: list[str]) -> dict[str, dict[str, Any]]:
     """The framework's rules that may be proved."""
     rows = engine.con.execute(
@@ -98,7 +105,8 @@ def rules_of(engine: Engine, framework: str, only: list[str]) -> dict[str, dict[
 def prove(engine: Engine, framework: str, python: str, roots: list[str], only: list[str]) -> dict[str, Seen]:
     """Feed every example of every rule of a framework to the framework; the checkout is newer than rules that have ended."""
     rules = rules_of(engine, framework, only)
-    seen = {name: Seen(name, rule["severity"]) for name, rule in rules.items()}
+    listed = reasons()
+    seen = {name: Seen(name, rule["severity"], name in listed) for name, rule in rules.items()}
     settings, owners = [], []
     for example in examples(engine, list(rules)):
         setting = None if rules[example.rule]["until"] else setting_of(engine, example)
@@ -145,12 +153,10 @@ def write(framework: str, kept: list[dict[str, Any]]) -> None:
 
 def report(framework: str, rules: dict[str, dict[str, Any]], seen: dict[str, Seen], verbose: bool) -> int:
     """Print what was seen; the number of rules the framework contradicts."""
-    listed = yaml.safe_load((HERE / "disagreements.yaml").read_text(encoding="utf-8"))["rules"]
-    reasons = {entry["rule"] for entry in listed}
     bad = 0
     for name, one in seen.items():
         for example, said in one.wrong():
-            known = name in reasons
+            known = one.listed
             bad += not known
             if not known or verbose:
                 print(
