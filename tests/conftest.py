@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+from support import ROOT, Command
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import ROOT, Command
+from support import ROOT, Command
 
 
 def loaded(name: str) -> Any:

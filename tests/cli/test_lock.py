@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Command
+from support import ROOT, Command
 
 EXAMPLES = ROOT / "docs" / "examples"
 

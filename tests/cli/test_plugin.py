@@ -10,7 +10,7 @@ import duckdb  # noqa: F401
 import pytest
 import tree_sitter_bash  # noqa: F401
 import yaml  # noqa: F401
-from conftest import ROOT
+from support import ROOT
 
 # The extension modules imported above stay loaded from one inner run to the next; they cannot be loaded twice.
 pytest_plugins = ["pytester"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from conftest import ROOT, Command
+from support import ROOT, Command
 
 from ascend_compat.check import regress, sides
 from ascend_compat.check.engine import Engine

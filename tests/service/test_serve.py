@@ -21,7 +21,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import ROOT
+from support import ROOT
 
 REQUESTS = int(os.environ.get("SERVE_REQUESTS", "1000"))
 CLIENTS = 8
