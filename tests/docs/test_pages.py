@@ -200,14 +200,22 @@ def test_badges_say_what_the_claims_say(site: Path, con: duckdb.DuckDBPyConnecti
     assert "verified" not in said
 
 
-def test_another_process_writes_the_same_bytes(site: Path, tmp_path: Path) -> None:
+def database(con: duckdb.DuckDBPyConnection) -> str:
+    """The file behind a connection."""
+    (path,) = con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchone() or ("",)
+    return str(path)
+
+
+def test_another_process_writes_the_same_bytes(con: duckdb.DuckDBPyConnection, site: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from ascend_compat.matrix.store import connect; "
-        "from ascend_compat.docs.build import build; build(connect(), Path(sys.argv[1]), ['zh'], 'markdown', sys.argv[2:])"
+        "import sys, duckdb; from pathlib import Path; from ascend_compat.docs.build import build; "
+        "build(duckdb.connect(sys.argv[1], read_only=True), Path(sys.argv[2]), ['zh'], 'markdown', sys.argv[3:])"
     )
     out = tmp_path / "again"
     surroundings = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", code, str(out), *PLANNED], check=True, env=surroundings, timeout=300)
+    subprocess.run(
+        [sys.executable, "-c", code, database(con), str(out), *PLANNED], check=True, env=surroundings, timeout=300
+    )
     first = {path.relative_to(site): path.read_bytes() for path in (site / "zh").rglob("*") if path.is_file()}
     again = {path.relative_to(out): path.read_bytes() for path in (out / "zh").rglob("*") if path.is_file()}
     assert first == again
@@ -221,9 +229,8 @@ def test_a_change_of_data_is_a_readable_diff(con: duckdb.DuckDBPyConnection, mad
     from ascend_compat.docs.rungs import Rungs
     from ascend_compat.docs.source import Source
 
-    (built,) = con.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchone() or ("",)
     path = tmp_path / "copy.duckdb"
-    path.write_bytes(Path(built).read_bytes())
+    path.write_bytes(Path(database(con)).read_bytes())
     with duckdb.connect(str(path)) as copy:
         changed = copy.execute(
             "UPDATE cell SET status = 'supported', text = CASE WHEN text IS NOT NULL THEN '✅' END WHERE product = 'ascendfactory' "

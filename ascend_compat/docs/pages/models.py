@@ -197,9 +197,9 @@ def _support(source: Source, claims: list[dict[str, Any]]) -> list[Block]:
                 source.feature(claim["feature"]),
                 source.spelled(claim["status"]),
                 source.condition(claim) or "",
-                _release(source, product, claim["since"], claim["since_date"]),
-                _release(source, product, claim["until"], None) if claim["until"] else t("still stands", "仍有效"),
-                _release(source, product, claim["last_stated"], claim["stated_date"]),
+                _release(product, claim["since"]),
+                _release(product, claim["until"]) if claim["until"] else t("still stands", "仍有效"),
+                _release(product, claim["last_stated"]),
                 source.rung_words(claim["rung"]) if claim["rung"] else "",
                 _numbered(source, places, claim["source"], name),
             ]
@@ -228,9 +228,8 @@ def _numbered(source: Source, places: list[str], place: str | None, name: str) -
     return Link(str(number), "", f"{name}-{number}")
 
 
-def _release(source: Source, product: str, release: str, date: str | None) -> Line:
-    link = Link(release, f"releases/{product}-{release}")
-    return [link, f" ({date})"] if date and date != "unknown" else link
+def _release(product: str, release: str) -> Link:
+    return Link(release, f"releases/{product}-{release}")
 
 
 def _layouts(source: Source, layouts: Layouts, model: str, data: dict[str, Any]) -> list[Block]:
