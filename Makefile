@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser mutants check bench docs clean
+.PHONY: help setup demo test fuzz test-browser mutants check bench docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ check: $(STAMP) ## format, lint, types, data lint, generated files
 
 docs: $(STAMP) ## make the support documentation, in both languages, in site/
 	$(BIN)/ascend-compat docs build --out site
+
+fuzz: $(STAMP) ## attack every reader for long: FUZZ_SECONDS each (default 60), and kill hundreds of times
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-5000} FAULTS=$${FAULTS:-100} $(BIN)/python -m pytest -n auto tests/trust/test_fuzz.py tests/trust/test_faults.py
+	for target in shell verl yaml npu-smi table; do $(BIN)/python tests/trust/fuzz.py $$target $${FUZZ_SECONDS:-60} || exit 1; done
 
 test-browser: $(STAMP) ## look at the site in Chromium (Debian's package; root installs it where it is missing)
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { echo "chromium is missing: apt-get install chromium" >&2; exit 1; }

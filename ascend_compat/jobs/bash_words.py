@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ascend_compat.jobs.bash_expand import Expander
     from ascend_compat.jobs.bash_state import State, Variable
 
-_PLAIN = re.compile(r"[^\s\\'\"$`;|&()<>]+")
+_PLAIN = re.compile(r"[^ \t\r\n\\'\"$`;|&()<>]+")
 _PLAIN_QUOTED = re.compile(r"[^\\\"$`]+")
 _BLANKS = re.compile(r"(?:[ \t\r]|\\\r?\n)*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]\n]*\])?(\+?=)")
@@ -115,7 +115,10 @@ class Scanner:
             if not command.words and state.variables is not before:
                 command.prefix = {made.name: state.variables[made.name] for made in command.assignments}
                 command.assignments, state.variables = [], before
-            pieces, at = self.word(at, limit, state)
+            pieces, after = self.word(at, limit, state)
+            if after == at:  # a letter that can begin no word, as where a script is broken
+                pieces, after = [Piece(letter, self.source, at, 1)], at + 1
+            at = after
             words = self.braced(pieces)
             if not command.words and words:
                 declares = text_of(words[0]) in _DECLARING

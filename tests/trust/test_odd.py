@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from trust_targets import Targets
 
+from ascend_compat.jobs.bash import read_shell
+
 # fmt: off
 B = '9' * 5000
 S = '\ntorchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2\n'
@@ -17,11 +19,19 @@ CASES += [('verl',V+x+'\n') for x in [f'a={B}',f'trainer.nnodes={B}','trainer.nn
 CASES += [('yaml',L+x+'\n') for x in [f'num_train_epochs: {B}','per_device_train_batch_size: ²','cutoff_len: 1e400','cutoff_len: .nan','cutoff_len: -.inf','? [a]\n: 1','? {a: 1}\n: 1','lora_target: [1, 2]','deepspeed: {a: [1]}','deepspeed: 5','model_name_or_path: [1]','stage: {a: 1}','finetuning_type: 2020-01-01','dataset: !!binary aGk=','cutoff_len: !!int x','cutoff_len: !!float x','lora_rank: !!int 0x','cutoff_len: 0b','cutoff_len: 1:30:00','cutoff_len: 0o17','cutoff_len: +','cutoff_len: _','cutoff_len: 1__','cutoff_len: 0x_','bf16: maybe','fp16: []']]
 K='apiVersion: batch/v1\nkind: Job\nspec: {template: {spec: {%s}}}\n'
 CASES += [('yaml',K%x) for x in ['containers: 5','containers: [5]','containers: {a: 1}','containers: [{command: 5}]','containers: [{command: [torchrun, pretrain_gpt.py], args: {a: 1}}]',f'containers: [{{command: [torchrun, pretrain_gpt.py, --num-layers, {B}], resources: {{limits: {{huawei.com/Ascend910: {B}}}}}}}]','containers: [{command: [torchrun, pretrain_gpt.py], resources: {limits: {huawei.com/Ascend910: "²"}}}]','containers: [{command: [torchrun, pretrain_gpt.py], env: [{name: A}, {value: 1}, 5]}]','containers: [{command: [torchrun, pretrain_gpt.py], env: {a: b}}]']]
-CASES += [('yaml','apiVersion: batch/v1\nkind: %s\nspec: %s\n'%(k,v)) for k in ['Job','[1]','{a: 1}','5','List'] for v in ['5','[1]','{template: 5}','{template: {spec: 5}}','{tasks: [{replicas: ²}]}','{parallelism: %s}'%B]]
+CASES += [('yaml',f'apiVersion: batch/v1\nkind: {k}\nspec: {v}\n') for k in ['Job','[1]','{a: 1}','5','List'] for v in ['5','[1]','{template: 5}','{template: {spec: 5}}','{tasks: [{replicas: ²}]}','{parallelism: '+B+'}']]
 CASES += [('stack',x+'\n') for x in [f'npu_count: {B}','npu_count: ²','npu_memory: '+B,'npu_memory: ²','nodes: ²',f'torch=={B}','torch==²','torch==','cann: ²',f'cann: {B}.{B}',f'python: {B}','chip: ²','driver: '+'1.'*5000,'ASCEND_RT_VISIBLE_DEVICES='+B,'ASCEND_RT_VISIBLE_DEVICES=0-²','image: a:²','image: '+'a/'*500+':1']]
 T='Model\tX\nQwen2-7B\t√\n'
 CASES += [('table',x) for x in ['<table><tr><td rowspan=² colspan=²>Model</td></tr></table>','<table><tr><td rowspan=99999 colspan=99999>Model</td></tr></table>'*3,'<table>'+'<tr><td colspan=1000 rowspan=1000>Model'*300,'|Model|\n|---|\n'+'|a|\n'*100,'Model\n','Model\tModel\n\n\n', '<table>'*5000]]
 # fmt: on
+
+
+@pytest.mark.parametrize("letter", ["\x0b", "\x0c", "\x1c", "\x85", "\xa0", "\u2028", "\u3000", "\ufeff"])
+def test_a_blank_that_is_none_to_a_shell_is_part_of_a_word(letter: str) -> None:
+    script = f"X=a{letter}b\n{letter}\ntorchrun pretrain_gpt.py --save $X --load c{letter}d --num-layers 2\n"
+    (launch,) = read_shell(script, "job.sh", root=None)
+    values = {setting.key: setting.value for setting in launch.settings}
+    assert (values["--save"], values["--load"]) == (f"a{letter}b", f"c{letter}d")
 
 
 def test_odd_values_get_a_clean_answer(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
