@@ -78,10 +78,9 @@ def _piece(piece: Piece, page: Page) -> str:
     if isinstance(piece, Outside):
         return f"[{_escaped(piece.text)}](<{piece.href}>)"
     if isinstance(piece, Link):
-        return f"[{_escaped(piece.text)}]({href(page, piece.page, piece.anchor, '.md')})"
-    return (
-        f"[{_escaped(piece.text)}](#{piece.note})" if piece.note else _escaped(f"{piece.text} {piece.words}".rstrip())
-    )
+        # Markdown has no anchors of its own, and every site makes others from headings: links lead to pages
+        return f"[{_escaped(piece.text)}]({href(page, piece.page, '', '.md')})" if piece.page else _escaped(piece.text)
+    return _escaped(piece.text if piece.note else f"{piece.text} {piece.words}".rstrip())
 
 
 def _block(block: Block, page: Page) -> Iterator[str]:

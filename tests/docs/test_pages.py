@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pytest
@@ -176,6 +177,15 @@ def test_markdown_needs_no_html(site: Path) -> None:
         assert text.startswith("# ")
         prose = re.sub(r"^(```+).*?^\1\s*$|`[^`\n]+`|``.+?``", "", text, flags=re.DOTALL | re.MULTILINE)
         assert not re.search(r"(?<!\\)<(?!https?://)[a-z/!]", prose), text[:80]
+
+
+def test_links_of_markdown_lead_to_files(site: Path) -> None:
+    seen = 0
+    for path in sorted(site.rglob("*.md")):
+        for target in re.findall(r"\]\(([^<)\s]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / unquote(target)).is_file(), f"{path}: {target}"
+            seen += 1
+    assert seen > 20_000
 
 
 def test_the_lists_name_every_page(site: Path, made: Made) -> None:
