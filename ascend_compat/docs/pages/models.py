@@ -198,7 +198,7 @@ def _support(source: Source, claims: list[dict[str, Any]]) -> list[Block]:
                 source.spelled(claim["status"]),
                 source.condition(claim) or "",
                 _release(product, claim["since"]),
-                _release(product, claim["until"]) if claim["until"] else t("still stands", "仍有效"),
+                _release(product, claim["until"]) if claim["until"] else t("now", "至今"),
                 _release(product, claim["last_stated"]),
                 source.rung_words(claim["rung"]) if claim["rung"] else "",
                 _numbered(source, places, claim["source"], name),

@@ -71,6 +71,7 @@ def _page(source: Source, listed: dict[str, Any]) -> Page:
     kept = [
         name for name in (rows[0] if rows else {}) if not name.endswith(f"_{other}") and any(row[name] for row in rows)
     ]
+    kept.sort(key=lambda name: (name == "source", name.startswith("note_")))
     page = Page(
         f"stacks/{table.removeprefix('stack_').replace('_', '-')}",
         "stack",
