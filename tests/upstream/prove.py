@@ -1,4 +1,4 @@
-"""Every rule's examples, and a grid of settings, put to the frameworks' own code: `python tests/upstream/prove.py --repo NAME=PATH …`.
+"""Every rule's examples, and with ``--grid`` combinations of sizes, put to the frameworks' own code: `python tests/upstream/prove.py --repo NAME=PATH …`.
 
 Verdicts are compared with those of the rules. ``--write`` keeps what was seen as ``matrix/rules/<framework>/proofs.yaml``.
 ``--python`` names an interpreter that has what the framework imports (torch for CPU, transformers, …); each setting runs
@@ -11,6 +11,7 @@ import argparse
 import datetime
 import json
 import os
+import random
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -23,8 +24,9 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 import yaml
 from prove_settings import setting_of
 
-from ascend_compat.check.engine import Engine
-from ascend_compat.check.examples import Example, examples
+from ascend_compat.check.engine import Engine, row_of
+from ascend_compat.check.examples import Example, all_rules, examples, read_example
+from ascend_compat.check.rules import evaluate
 from ascend_compat.matrix.store import connect
 
 # framework -> (repository whose commit a record names, other checkouts its prover needs, in order)
@@ -120,6 +122,42 @@ def prove(engine: Engine, framework: str, python: str, roots: list[str], only: l
     return seen
 
 
+def grid(
+    engine: Engine, framework: str, python: str, roots: list[str], count: int
+) -> list[tuple[str, list[str], dict[str, Any]]]:
+    """Seeded combinations of sizes on which framework and rules differ: the job, the rules it breaks, what was said."""
+    chosen = random.Random(8)
+    spec = engine.spec(framework)
+    assert spec is not None
+    made = []
+    for _ in range(count):
+        words = " ".join(f"{key} {chosen.choice(values)}" for key, values in _GRID.items())
+        made.append(Example("", framework, spec.newest, "grid", {"job": words}))
+    rows = [row_of(read_example(engine, example), None) for example in made]
+    rules = [rule for rule in all_rules(engine, framework) if rule.severity == "impossible"]
+    outcomes = evaluate(engine.con, rows, rules, engine.vocabulary(framework))
+    settings = [setting_of(engine, example) for example in made]
+    answers = ask(framework, python, roots, settings)
+    print(f"{framework}: {sum(said['accepted'] is True for said in answers)} of {count} combinations accepted")
+    differ = []
+    for example, outcome, said in zip(made, outcomes, answers):
+        broken = sorted({rule.id for rule in outcome.broken} - reasons().keys())
+        if said["accepted"] is bool(broken):
+            differ.append((example.body["job"], broken, said))
+    return differ
+
+
+_GRID: dict[str, tuple[int, ...]] = {
+    "--tensor-model-parallel-size": (1, 2, 3, 4, 8),
+    "--pipeline-model-parallel-size": (1, 2, 4),
+    "--context-parallel-size": (1, 2, 3),
+    "--num-layers": (6, 8, 10),
+    "--num-attention-heads": (6, 8, 16, 28),
+    "--global-batch-size": (8, 16, 24),
+    "--micro-batch-size": (1, 2, 3),
+}
+
+
 def records(seen: dict[str, Seen], repo: str, commit: str) -> list[dict[str, Any]]:
     """One record per proved rule."""
     kept = []
@@ -185,6 +223,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--framework", action="append", choices=list(FRAMEWORKS))
     parser.add_argument("--rule", action="append", default=[])
+    parser.add_argument("--grid", type=int, default=0, metavar="N", help="N combinations of sizes, too (MindSpeed-LLM)")
     parser.add_argument("--write", action="store_true", help="keep the records")
     parser.add_argument("-v", "--verbose", action="store_true")
     given = parser.parse_args()
@@ -200,6 +239,14 @@ def main() -> int:
         rules = rules_of(engine, framework, given.rule)
         seen = prove(engine, framework, given.python, roots, given.rule)
         bad += report(framework, rules, seen, given.verbose)
+        if given.grid and framework == "mindspeed-llm":
+            differ = grid(engine, framework, given.python, roots, given.grid)
+            print(f"{framework}: {len(differ)} of {given.grid} combinations differ")
+            for job, broken, said in differ:
+                print(
+                    f"    {job}: breaks {' '.join(broken) or 'no rule'}; accepted={said['accepted']} {said.get('at', '')}"
+                )
+            bad += len(differ)
         if given.write:
             write(framework, records(seen, NAMES[names[0]], commit_of(roots[0])))
     return 1 if bad else 0
