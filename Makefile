@@ -46,7 +46,8 @@ test-browser: $(STAMP) ## look at the site in Chromium (Debian's package; root i
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest tests/browser --override-ini addopts= -q -p no:cacheprovider
 
-bench: $(STAMP) ## measure (ratios within one run)
+bench: $(STAMP) ## measure (ratios within one run), write the table of docs/performance.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m pytest tests/bench --override-ini addopts= -q
 
 clean: ## remove what was made here
