@@ -60,6 +60,8 @@ def render(reports: Iterable[Report], base: Path) -> str:
 def read(path: Path) -> list[dict[str, Any]]:
     """The jobs of a lock file; raises :class:`UsageError` where it is none."""
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is not a regular file")
         if path.stat().st_size > _MAX_BYTES:
             raise UsageError(f"{path} is larger than a lock may be ({_MAX_BYTES // 1_000_000} MB)")
         body = json.loads(path.read_text(encoding="utf-8"))

@@ -104,6 +104,8 @@ def plan(
 def _write_job(engine: Engine, result: Plan, target: Path) -> None:
     from ascend_compat.check.plan import job_of
 
+    if not target.name or target.is_dir():
+        raise UsageError(f"cannot write {target}: it is a directory")
     rendered = job_of(engine, result, result.layouts[0])
     files = {target.name if name == rendered.main else name: text for name, text in rendered.files.items()}
     for name, text in files.items():

@@ -247,3 +247,7 @@ def _emit(frame: Frame, form: str, output: str | None) -> None:
         raise
     except OSError as error:
         raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "polars":
+            raise
+        raise UsageError(f"{form} cannot hold these rows: {' '.join(str(error).split())}") from error

@@ -76,6 +76,8 @@ def faults(body: Any) -> list[str]:
 def read(path: Path) -> dict[str, Any]:
     """A document as JSON; raises :class:`UsageError` with one sentence for anything else."""
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is not a regular file")
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"{path} is larger than {MAX_BYTES // 1_000_000} MB")
         body = json.loads(path.read_text(encoding="utf-8"))

@@ -59,6 +59,8 @@ class Grid:
 def read_grid(path: Path) -> Grid:
     """The table of a file. Raises :class:`UsageError` when the file cannot be read or holds no table of models."""
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: not a regular file")
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"{path}: larger than {MAX_BYTES // 1_000_000} MB, not the page of one table")
         text = path.read_bytes().decode("utf-8-sig")
