@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 
 import pytest
 
@@ -15,6 +16,7 @@ from ascend_compat.evidence.cover import cover
 from ascend_compat.evidence.process import Heard
 from ascend_compat.evidence.run import outcome
 from ascend_compat.evidence.verdict import complaints
+from ascend_compat.files import write_whole
 from ascend_compat.matrix.store import connect
 
 RELEASE = "6.5.908"
@@ -164,9 +166,9 @@ def test_no_half_document_is_left_where_the_disk_refuses(tmp_path, monkeypatch):
     def full(_descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(document.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(DataError, match="no space left on device"):
-        document.write_whole(tmp_path / "a.json", "{}")
+        write_whole(tmp_path / "a.json", "{}")
     assert list(tmp_path.iterdir()) == []
 
 
