@@ -13,6 +13,8 @@ from support import ROOT, Command
 from ascend_compat.resources import matrix_dir
 
 LEAST = {"llamafactory": 160, "mindspeed-llm": 180, "mindspeed-rl": 50, "verl": 60}
+# refused by the framework, and a warning all the same (docs/decisions/save-interval.md)
+WARNED = {"ML-BAT09"}
 REPOSITORIES = {
     "llamafactory": "hiyouga/LLaMA-Factory",
     "mindspeed-llm": "Ascend/MindSpeed-LLM",
@@ -39,7 +41,7 @@ def test_each_record_is_of_a_rule_and_of_its_examples(framework: str, con: duckd
     assert len({record["rule"] for record in found}) == len(found)
     for record in found:
         severity, examples = rules[record["rule"]]
-        assert severity == "impossible", record["rule"]
+        assert severity == "impossible" or record["rule"] in WARNED, record["rule"]
         assert record["accepted"] in examples["pass"], record["rule"]
         assert record["refused"] in examples["fail"], record["rule"]
         assert record["repo"] == REPOSITORIES[framework]
