@@ -8,6 +8,7 @@ Lines ``{key, status, node, output}``, as they come. A task whose node or worker
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +17,11 @@ from typing import Any
 RESOURCE = "NPU"
 
 
-def attempt(command: list[str]) -> dict[str, Any]:
+def attempt(command: list[str], variables: dict[str, str]) -> dict[str, Any]:
     """Run one command on the node the task landed on; the run writes its evidence itself."""
     import socket
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
     lines = (done.stdout if done.returncode < 2 else done.stderr).strip().splitlines()
     return {"status": done.returncode, "node": socket.gethostname(), "output": lines[-1] if lines else ""}
 
@@ -39,6 +40,8 @@ def main(path: str) -> int:
         logging_level="error",
     )
     largest = max((node["Resources"].get(RESOURCE, 0) for node in ray.nodes() if node["Alive"]), default=0)
+    # the node's own environment, with where the data and the evidence lie
+    variables = {name: value for name, value in os.environ.items() if name.startswith("ASCEND_COMPAT_")}
     submitted: dict[Any, str] = {}
     bad = 0
     for task in asked["tasks"]:
@@ -48,7 +51,7 @@ def main(path: str) -> int:
             print(json.dumps({"key": task["key"], "status": None, "node": None, "output": told}), flush=True)
             continue
         remote = ray.remote(num_cpus=1, resources={RESOURCE: task["devices"]}, max_retries=1)(attempt)
-        submitted[remote.options(name=task["key"]).remote(task["command"])] = task["key"]
+        submitted[remote.options(name=task["key"]).remote(task["command"], variables)] = task["key"]
     while submitted:
         (ready, *_), _ = ray.wait(list(submitted), num_returns=1)
         key = submitted.pop(ready)
