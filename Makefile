@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+RUNNERS := .venv-runners
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test fuzz test-browser mutants check bench docs clean
@@ -45,6 +46,17 @@ test-browser: $(STAMP) ## look at the site in Chromium (Debian's package; root i
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { echo "chromium is missing: apt-get install chromium" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest tests/browser --override-ini addopts= -q -p no:cacheprovider
+
+$(RUNNERS)/.ready: runners/requirements.txt runners/requirements-bare.txt runners/constraints.txt
+	$(PYTHON) -m venv $(RUNNERS)
+	$(RUNNERS)/bin/python -m pip install --quiet --disable-pip-version-check -c runners/constraints.txt -r runners/requirements.txt
+	$(RUNNERS)/bin/python -m pip install --quiet --disable-pip-version-check -c runners/constraints.txt --no-deps -r runners/requirements-bare.txt
+	@touch $@
+
+runners: $(RUNNERS)/.ready ## make .venv-runners: CPU torch, LLaMA-Factory and verl, to run recipes here
+
+test-runners: $(STAMP) $(RUNNERS)/.ready ## really train: recipes on the CPU, through the runners
+	$(BIN)/python -m pytest tests/runners --override-ini addopts= -q -p no:cacheprovider
 
 bench: $(STAMP) ## measure (ratios within one run), write the table of docs/performance.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
