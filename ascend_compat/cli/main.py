@@ -14,6 +14,7 @@ from ascend_compat.errors import CompatError, UsageError
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "audit": ("ascend_compat.cli.audit", "audit", "How much is known of every release's cells."),
     "audit-jobs": ("ascend_compat.cli.bulk", "audit_jobs", "Verdicts of millions of jobs in a Parquet file."),
+    "bench": ("ascend_compat.cli.bench", "bench", "How fast this host is, and whether it became slower."),
     "check": ("ascend_compat.cli.check", "check", "Check job files, or names, against the matrix."),
     "diff": ("ascend_compat.cli.query", "diff", "What changed between two releases."),
     "docs": ("ascend_compat.cli.docs", "docs", "Make the support documentation."),
