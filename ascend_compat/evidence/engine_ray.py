@@ -31,6 +31,9 @@ def main(path: str) -> int:
     import ray  # type: ignore[import-not-found]
 
     asked = json.loads(Path(path).read_text(encoding="utf-8"))
+    # Ray prints its own warnings to standard output, which is for results alone
+    results = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     local = asked.get("local_npus")
     ray.init(
         address=None if local else (asked.get("address") or "auto"),
@@ -48,7 +51,9 @@ def main(path: str) -> int:
         if task["devices"] > largest:
             bad += 1
             told = f"it needs {task['devices']} NPUs on one node; the largest node has {largest:g}"
-            print(json.dumps({"key": task["key"], "status": None, "node": None, "output": told}), flush=True)
+            print(
+                json.dumps({"key": task["key"], "status": None, "node": None, "output": told}), file=results, flush=True
+            )
             continue
         remote = ray.remote(num_cpus=1, resources={RESOURCE: task["devices"]}, max_retries=1)(attempt)
         submitted[remote.options(name=task["key"]).remote(task["command"], variables)] = task["key"]
@@ -60,7 +65,7 @@ def main(path: str) -> int:
         except ray.exceptions.RayError as error:
             result = {"status": None, "node": None, "output": f"{type(error).__name__}: {error}".splitlines()[0]}
         bad += result["status"] != 0
-        print(json.dumps({"key": key, **result}), flush=True)
+        print(json.dumps({"key": key, **result}), file=results, flush=True)
     ray.shutdown()
     return 1 if bad else 0
 
