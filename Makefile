@@ -42,9 +42,11 @@ fuzz: $(STAMP) ## attack every reader for long: FUZZ_SECONDS each (default 60), 
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-5000} FAULTS=$${FAULTS:-100} $(BIN)/python -m pytest -n auto tests/trust/test_fuzz.py tests/trust/test_faults.py
 	for target in shell verl yaml npu-smi table; do $(BIN)/python tests/trust/fuzz.py $$target $${FUZZ_SECONDS:-60} || exit 1; done
 
-test-browser: $(STAMP) ## look at the site in Chromium (Debian's package; root installs it where it is missing)
+browser: $(STAMP) ## get Chromium (Debian's package; root installs it where it is missing) and what drives it
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { echo "chromium is missing: apt-get install chromium" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+
+test-browser: browser ## look at the site in Chromium
 	$(BIN)/python -m pytest tests/browser --override-ini addopts= -q -p no:cacheprovider
 
 $(RUNNERS)/.ready: runners/requirements.txt runners/requirements-bare.txt runners/constraints.txt
@@ -63,4 +65,4 @@ bench: $(STAMP) ## measure (ratios within one run), write the table of docs/perf
 	$(BIN)/python -m pytest tests/bench --override-ini addopts= -q
 
 clean: ## remove what was made here
-	rm -rf $(VENV) build dist site *.egg-info
+	rm -rf $(VENV) $(RUNNERS) build dist site *.egg-info

@@ -20,7 +20,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<!`)`((?:ascend-compat|make) [^`\n]+)`(?!`)")
 # what only a cluster, an NPU or another program can run, what starts a training run or a service, what takes long and has tests of its own
 ELSEWHERE = re.compile(
-    r"^ascend-compat (run|submit|serve|doctor|docs serve)\b|--engine|--budget|--plan|--unreached|^make "
+    r"^ascend-compat (run|bench|submit|serve|doctor|docs serve)\b|--engine|--budget|--plan|--unreached|^make "
 )
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|…|/path/of|\bFILE\b")
 
@@ -123,12 +123,7 @@ def targets() -> set[str]:
 
 
 def named() -> list[Any]:
-    # the target is not there yet
-    lacking = pytest.mark.xfail(reason="docs/recipes.md names `make runners`", strict=False)
-    return [
-        pytest.param(*each, marks=lacking) if each[1] == "make runners" else pytest.param(*each)
-        for each in sorted({*listed(), *mentioned()})
-    ]
+    return sorted({*listed(), *mentioned()})
 
 
 @pytest.mark.parametrize(("page", "said"), named())
