@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -87,3 +91,57 @@ def test_an_impossible_setting_is_refused_and_fails_when_it_is_probed(run, tmp_p
     (job,) = evidence(tmp_path)["jobs"]
     assert job["result"] == "error"
     assert "GaLore" in job["error"]["reason"]
+
+
+def processes(place: Path) -> dict[int, str]:
+    """Command lines of the processes that work below ``place``."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and str(place) in str((entry / "cwd").readlink()):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found
+
+
+def until(holds: Callable[[], object], seconds: float = 120) -> object:
+    """Waits for something to hold; what it is then."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it did not come to hold")
+
+
+@pytest.mark.parametrize("victim", ["runner", "worker", "command"])
+def test_a_kill_leaves_no_orphan_and_no_half_document(run, tmp_path, victim):
+    surroundings = {**os.environ, "ASCEND_COMPAT_EVIDENCE": str(tmp_path / "evidence"), "HOME": str(tmp_path)}
+    command = [
+        sys.executable,
+        "-m",
+        "ascend_compat",
+        "run",
+        "torch-ddp",
+        "--device",
+        "cpu",
+        "--set",
+        "max_steps=100000",
+    ]
+    started = subprocess.Popen(command, env={**surroundings, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
+    runs = tmp_path / "evidence" / "runs"
+    workers = until(lambda: {p: c for p, c in processes(runs).items() if "torch_train.py" in c and "torchrun" not in c})
+    runner = int(
+        subprocess.run(
+            ["pgrep", "-P", str(started.pid), "-f", "torch_train.py --job"], capture_output=True, text=True, check=True
+        ).stdout.split()[0]
+    )
+    os.kill({"runner": runner, "worker": max(workers), "command": started.pid}[victim], signal.SIGKILL)
+    assert started.wait(timeout=120) != 0
+    until(lambda: not processes(runs))
+    left = list((tmp_path / "evidence").glob("*"))
+    assert [path.name for path in left if path.suffix == ".part"] == []
+    if victim != "command":
+        (job,) = evidence(tmp_path)["jobs"]
+        assert (job["result"], job["error"]["kind"]) in {("error", "killed"), ("error", "framework")}
+    assert run("evidence", "verify").returncode == 0
