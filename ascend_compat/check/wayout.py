@@ -269,7 +269,9 @@ def _choice(key: str, name: str, values: Sequence[Any], now: Any) -> WayOut:
     key = _shown(key)
     # of equally near ones the larger; of a setting that is not there yet the smallest
     upwards = 1 if now is None else -1
-    nearest = sorted(values, key=lambda value: (_distance(value, now), upwards * value if isinstance(value, int) else 0))
+    nearest = sorted(
+        values, key=lambda value: (_distance(value, now), upwards * value if isinstance(value, int) else 0)
+    )
     first = sorted(nearest[:_SHOWN]) if isinstance(now, int) else list(nearest[:_SHOWN])
     english = f"set {key} to {' or '.join(show(value) for value in first)}"
     chinese = f"将 {key} 设为 {' 或 '.join(show(value) for value in first)}"
