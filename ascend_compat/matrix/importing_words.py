@@ -119,10 +119,9 @@ class Words:
                 series: dict[str, str] = row.get("series", {})
                 if key(text) in {key(known) for known in series.values()}:
                     return {**series, "zh" if is_chinese(text) else _language(series, text): text}
-        row = self.con.execute("SELECT series_en, series_zh FROM model WHERE id = ?", models[:1]).fetchone() or (
-            text,
-            text,
-        )
+        first = models[0] if models else None
+        row = self.con.execute("SELECT series_en, series_zh FROM model WHERE id = ?", [first]).fetchone()
+        row = row or (text, text)
         return {"en": row[0] or text, "zh": text} if is_chinese(text) else {"en": text, "zh": row[1] or text}
 
 

@@ -104,6 +104,13 @@ def test_unknown_names_are_all_said_and_nothing_is_written(con: duckdb.DuckDBPyC
     assert (matrix_dir() / COMMITTED).read_bytes() == before
 
 
+def test_an_unknown_model_that_starts_a_new_series_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "table.tsv"
+    file.write_text("模型系列\t模型\tMindSpeed-LLM\tLLaMA-Factory\n全新系列\tNoSuch-1B\t√\t×\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="model 'NoSuch-1B' is not known"):
+        plan(file, "ascendfactory", "6.5.906")
+
+
 def test_unknown_word_of_a_cell_is_said(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     file = edited(tmp_path, ("\t❌\t", "\tmaybe\t"))
     with pytest.raises(UsageError, match=r"page\.txt:8:45: 'maybe' under pre-training Lora/Full微调 is not known"):
