@@ -176,7 +176,10 @@ def _fill(job: Job, spec: Spec, architecture: Architecture) -> None:
     why = Unresolved(f"architecture of {model}", f"{model} 的架构参数")
     stated_here = _architecture_stated(job)
     settable = {raw.get("fact") for raw in spec.keys.raw.values()} if stated_here else frozenset()
-    for name, value in architecture.facts(model).items():
+    known = architecture.facts(model)
+    if job.launch.framework == "mindspeed-llm" and job.launch.product == "ascendfactory" and not stated_here:
+        known = known | _in_flags(known)
+    for name, value in known.items():
         if name not in spec.types or name in settable:
             continue
         before = job.facts.get(name)
@@ -186,6 +189,18 @@ def _fill(job: Job, spec: Spec, architecture: Architecture) -> None:
         job.facts[name] = Fact(name, _as(kind, value), "model", why=why)
 
 
+def _in_flags(known: Mapping[str, Any]) -> dict[str, Any]:
+    """What the bundle writes into Megatron's flags, where those have words of their own."""
+    heads, groups = known.get("num_attention_heads"), known.get("num_key_value_heads")
+    flags = {
+        "moe_router_topk": known.get("num_experts_per_tok"),
+        "moe_ffn_hidden_size": known.get("moe_intermediate_size"),
+    }
+    if groups and groups != heads and not known.get("kv_lora_rank"):
+        flags |= {"group_query_attention": True, "num_query_groups": groups}
+    return {name: value for name, value in flags.items() if value is not None}
+
+
 def _as(kind: str, value: Any) -> Any:
     if kind == "text" and not isinstance(value, str):
         return str(value)
@@ -193,8 +208,11 @@ def _as(kind: str, value: Any) -> Any:
 
 
 def _architecture_stated(job: Job) -> bool:
-    """Whether the job itself gives the architecture, so that what it leaves out is the framework's default."""
+    """Whether the job itself gives the architecture, so that what it leaves out is the framework's default.
+
+    The bundle takes it from the checkpoint: there one number alone overrides one number.
+    """
     if job.launch.framework not in ("mindspeed-llm", "mindspeed-rl"):
         return False
-    layers = job.facts.get("num_layers")
-    return layers is not None and layers.origin == "stated"
+    needed = _NEEDED if job.launch.product == "ascendfactory" else ("num_layers",)
+    return all(name in job.facts and job.facts[name].origin == "stated" for name in needed)

@@ -281,6 +281,12 @@ def _add_defaults(job: Job, spec: Spec, base: Base) -> None:
             job.facts[default.fact] = Fact(default.fact, None, "unknown", None, default.key, _OPEN_CONFIG)
         else:
             job.facts[default.fact] = Fact(default.fact, default.value, "default", None, default.key)
+    if missing is not None or base.foreign:
+        why = cast("Unresolved", missing.value) if missing is not None else _OPEN_CONFIG
+        for name, raw in spec.keys.raw.items():
+            fact = raw.get("fact")
+            if fact and ":" not in name and fact not in job.facts:
+                job.facts[fact] = Fact(fact, None, "unknown", missing.span if missing else None, name, why)
     if launch.product == _BUNDLE and spec.framework in ("llamafactory", "mindspeed-llm"):
         names = ["nnodes"] if "visible_devices" in job.facts else ["nnodes", "devices_per_node"]
         for name in names:

@@ -426,3 +426,41 @@ def test_an_old_name_is_deprecated_from_its_release_on(command: Command, tmp_pat
             )
         )
     assert told == [False, True]
+
+
+def test_a_config_that_is_not_here_leaves_everything_open(command: Command, tmp_path: Path) -> None:
+    for name, text in {
+        "a.sh": "llamafactory-cli train away.yaml\n",
+        "b.sh": "llamafactory-cli train away.yaml stage=sft\n",
+    }.items():
+        assert codes(command, tmp_path / name, text, "0.9.4") == set()
+    (tmp_path / "away.yaml").write_text("stage: sft\ndataset: d\noutput_dir: o\n")
+    assert "LF-A01" in codes(command, tmp_path / "a.sh", "llamafactory-cli train away.yaml\n", "0.9.4")
+
+
+BUNDLED = """\
+af_output_dir: /o
+backend_config:
+  training:
+    tokenizer-name-or-path: /data/Qwen3-8B
+    stage: sft
+    tensor-model-parallel-size: {tensor}
+    micro-batch-size: 1
+    seq-length: 4096
+{more}"""
+
+
+@pytest.mark.parametrize(
+    ("tensor", "more", "broken"),
+    [
+        (4, "", set()),
+        (3, "", {"ML-PAR12", "ML-PAR13"}),
+        (3, "    num-layers: 36\n", {"ML-PAR12", "ML-PAR13"}),
+        (16, "", {"ML-PAR13"}),
+    ],
+)
+def test_the_bundle_takes_the_architecture_from_the_checkpoint(
+    command: Command, tmp_path: Path, tensor: int, more: str, broken: set[str]
+) -> None:
+    found = codes(command, tmp_path / "a.yaml", BUNDLED.format(tensor=tensor, more=more), "2.2.0")
+    assert found & {"ML-PAR12", "ML-PAR13"} == broken
