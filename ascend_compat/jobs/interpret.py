@@ -27,6 +27,9 @@ _OPEN_CONFIG = Unresolved(
     "the job brings its own configuration, whose names are not listed", "作业自带配置，其参数名不在清单中"
 )
 _ON_START = Unresolved("a config leaves it to the command that starts the job", "配置文件将其留给启动命令给出")
+# what the bundle may set by itself: its pages show no place for the algorithm in a job file
+_PRESET = frozenset(("algorithm.adv_estimator",))
+_BY_BUNDLE = Unresolved("the bundle may set it; its pages do not say", "套件可能自行设置，其页面未说明")
 # hydra's mark for a value that has to be given
 _MANDATORY = "???"
 _SCRIPTS = ("bash", "manifest")
@@ -279,6 +282,8 @@ def _add_defaults(job: Job, spec: Spec, base: Base) -> None:
             job.facts[default.fact] = Fact(default.fact, None, "unknown", missing.span, missing.key, why)
         elif base.foreign:
             job.facts[default.fact] = Fact(default.fact, None, "unknown", None, default.key, _OPEN_CONFIG)
+        elif launch.product == _BUNDLE and default.key in _PRESET:
+            job.facts[default.fact] = Fact(default.fact, None, "unknown", None, default.key, _BY_BUNDLE)
         else:
             job.facts[default.fact] = Fact(default.fact, default.value, "default", None, default.key)
     if missing is not None or base.foreign:

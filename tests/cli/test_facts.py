@@ -464,3 +464,18 @@ def test_the_bundle_takes_the_architecture_from_the_checkpoint(
 ) -> None:
     found = codes(command, tmp_path / "a.yaml", BUNDLED.format(tensor=tensor, more=more), "2.2.0")
     assert found & {"ML-PAR12", "ML-PAR13"} == broken
+
+
+def test_the_bundle_may_choose_the_algorithm(command: Command, tmp_path: Path) -> None:
+    body = (
+        "af_output_dir: /o\nbackend_config:\n  data: {train_batch_size: 64, train_files: /d}\n  trainer: {n_gpus_per_node: 8, nnodes: 1}\n"
+        "  actor_rollout_ref:\n    model: {path: /data/Qwen2.5-7B-Instruct}\n    actor: {ppo_mini_batch_size: 32, ppo_micro_batch_size_per_gpu: 1}\n"
+        "    rollout: {name: vllm, n: 8, tensor_model_parallel_size: 4}\n"
+    )
+    asked = body + "  algorithm: {adv_estimator: gae}\n"
+    (tmp_path / "a.yaml").write_text(body)
+    done = command("check", "a.yaml", "--product", "ascendfactory", "--release", "6.5.910", cwd=tmp_path)
+    assert "PPO" not in done.stdout
+    (tmp_path / "a.yaml").write_text(asked)
+    done = command("check", "a.yaml", "--product", "ascendfactory", "--release", "6.5.910", cwd=tmp_path)
+    assert "does not support PPO" in done.stdout
